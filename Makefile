@@ -14,16 +14,21 @@ CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT_DIR := internal/tools/golangci-lint
 GOLANGCI_LINT := $(BIN)/tools/golangci-lint
 
-# The race detector needs cgo; TESTFLAGS adds to it (for example TESTFLAGS='-run Merge -count 1').
+# More flags for go test, for example TESTFLAGS='-run Merge -count 1'.
 TESTFLAGS ?=
+# How long each fuzz target runs.
 FUZZTIME ?= 1m
 
 VERSION ?= $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo unknown)
-MODULE := github.com/maesh-dev/ichor
-LDFLAGS := -s -w -X $(MODULE)/internal/version.build=$(VERSION)
+LDFLAGS = -s -w -X main.version=$(VERSION)
 
-# A provider is generated for once its types are there.
+# A provider takes part in generation as soon as its types, its manager and its webhooks are there.
 PROVIDERS := $(foreach p,bootstrap controlplane,$(if $(wildcard api/$(p)/v1alpha1/*.go),$(p)))
+MANAGERS := $(foreach p,$(PROVIDERS),$(if $(wildcard $(p)/main.go),$(p)))
+WEBHOOKS := $(foreach p,$(MANAGERS),$(if $(wildcard $(p)/webhooks/*.go),$(p)))
+
+# Every module of the repository but the fixtures, tracked or about to be.
+MODULE_DIRS = $(sort $(dir $(shell git ls-files -co --exclude-standard -- go.mod '*/go.mod' ':!:*/testdata/*')))
 
 ##@ General
 
@@ -39,7 +44,7 @@ clean: ## Remove what the targets below have built
 ##@ Generate
 
 .PHONY: generate
-generate: generate-documents generate-deepcopy generate-crds generate-rbac ## Regenerate everything that is generated
+generate: generate-documents generate-deepcopy generate-crds generate-rbac generate-webhooks ## Regenerate everything that is generated
 
 .PHONY: generate-documents
 generate-documents: ## Typed Talos documents, from the types of Talos machinery
@@ -57,15 +62,117 @@ generate-crds-%: generate-deepcopy
 	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true paths=./api/$*/... output:crd:dir=config/$*/crd/bases
 
 .PHONY: generate-rbac
-generate-rbac: $(foreach p,$(PROVIDERS),$(if $(wildcard $(p)/main.go),generate-rbac-$(p))) ## Roles, from the markers beside the code that needs them
+generate-rbac: $(MANAGERS:%=generate-rbac-%) ## Roles, from the markers beside the code that needs them
 
 generate-rbac-%: generate-deepcopy
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./$*/... output:rbac:dir=config/$*/rbac
 
+.PHONY: generate-webhooks
+generate-webhooks: $(WEBHOOKS:%=generate-webhooks-%) ## Webhook configurations, from the markers beside the webhooks
+
+generate-webhooks-%: generate-deepcopy
+	$(CONTROLLER_GEN) webhook paths=./$*/webhooks/... output:webhook:dir=config/$*/webhook
+
+##@ Check
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run all linters
+	$(GOLANGCI_LINT) run ./...
+	$(GOLANGCI_LINT) fmt --diff
+
+.PHONY: lint-fix
+lint-fix: $(GOLANGCI_LINT) ## Run all linters and let them mend what they can
+	$(GOLANGCI_LINT) fmt
+	$(GOLANGCI_LINT) run --fix ./...
+
+# Always asked of the go command, which knows whether anything changed.
+.PHONY: $(GOLANGCI_LINT)
+$(GOLANGCI_LINT):
+	@[ -x $@ ] || echo "building golangci-lint with kube-api-linter: some minutes, once"
+	@go -C $(GOLANGCI_LINT_DIR) build -trimpath -buildvcs=false -o $(abspath $@) .
+
+# One after the other whatever -j says: the last step looks at what the others leave behind.
+.PHONY: verify
+verify: ## Regenerate, check modules, links and lint rules, lint; fail if the tree is dirty afterwards
+	$(MAKE) generate
+	$(MAKE) verify-tidy
+	$(MAKE) verify-docs
+	$(MAKE) verify-lint-rules
+	$(MAKE) lint
+	$(MAKE) verify-clean
+
+.PHONY: verify-tidy
+verify-tidy: ## Check that go.mod and go.sum of every module are tidy
+	@for dir in $(MODULE_DIRS); do \
+		echo "go mod tidy -diff in $$dir"; \
+		go -C "$$dir" mod tidy -diff || { echo "to mend it: go -C $$dir mod tidy"; exit 1; }; \
+	done
+	@$(MAKE) tidy-tools TIDY=-diff
+
+# tools.mod lies beside no package of its own, so tidy must not see those of this module.
+.PHONY: tidy-tools
+tidy-tools: ## Tidy internal/tools/tools.mod, which go mod tidy -modfile would fill with our own needs
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	cp internal/tools/tools.mod "$$tmp/go.mod"; cp internal/tools/tools.sum "$$tmp/go.sum"; \
+	echo "go mod tidy $(TIDY) for internal/tools/tools.mod"; \
+	go -C "$$tmp" mod tidy $(TIDY) || { echo "to mend it: make tidy-tools"; exit 1; }; \
+	if [ -z "$(TIDY)" ]; then cp "$$tmp/go.mod" internal/tools/tools.mod; cp "$$tmp/go.sum" internal/tools/tools.sum; fi
+
+.PHONY: verify-docs
+verify-docs: ## Check that links between the Markdown files lead somewhere
+	go run ./internal/tools/doclinks
+
+.PHONY: verify-lint-rules
+verify-lint-rules: $(GOLANGCI_LINT) ## Prove on fixtures that each lint rule of ours can fail
+	go -C $(GOLANGCI_LINT_DIR) test -count=1 -run TestRules .
+
+.PHONY: verify-clean
+verify-clean:
+	@dirty=$$(git status --porcelain --untracked-files=all); [ -z "$$dirty" ] || { \
+		printf '%s\n' "the tree is dirty:" "$$dirty"; \
+		git --no-pager diff --stat; \
+		echo "to mend it: run make generate, look at the changes, commit them"; exit 1; }
+
+##@ Test
+
+.PHONY: test
+test: test-tools ## Everything, with the race detector, on a real API server, etcd and CAPI
+	CGO_ENABLED=1 go test -race -timeout 40m $(TESTFLAGS) ./...
+
+.PHONY: test-unit
+test-unit: ## Tests that need no test tools, with the race detector: the inner loop
+	CGO_ENABLED=1 go test -race $(TESTFLAGS) $$(go list ./... | grep -v '^github.com/maesh-dev/ichor/test/')
+
+.PHONY: test-tools
+test-tools: ## Build the real API server, etcd and CAPI that the tests run (cached; some minutes at first)
+	go run ./test/tools/build
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME
+	@grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -r dirname | sort -u | while read -r dir; do \
+		for target in $$(go test -list '^Fuzz' "$$dir" | grep '^Fuzz'); do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## Measure rendering against Talos' own machinery, in interleaved rounds
+	go run ./test/bench
+
+##@ Demo
+
+.PHONY: demo
+demo: ## Start a management cluster with Ichor, render the examples, show what came out
+	go run ./test/demo up
+
+.PHONY: demo-down
+demo-down: ## End what make demo has started
+	go run ./test/demo down
+
 ##@ Build
 
 .PHONY: build
-build: $(BIN)/clusterctl-ichor $(BIN)/ichor-bootstrap-manager ## Build the manager and the clusterctl plugin into bin/
+build: $(BIN)/clusterctl-ichor $(BIN)/ichor-bootstrap-manager ## Build the clusterctl plugin and the manager into bin/
 
 .PHONY: $(BIN)/clusterctl-ichor
 $(BIN)/clusterctl-ichor:
@@ -74,16 +181,3 @@ $(BIN)/clusterctl-ichor:
 .PHONY: $(BIN)/ichor-bootstrap-manager
 $(BIN)/ichor-bootstrap-manager:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./bootstrap
-
-##@ Test
-
-.PHONY: test
-test: test-tools test-unit ## Everything: test tools, then all tests with the race detector
-
-.PHONY: test-tools
-test-tools: ## Build the real API server, etcd and CAPI that tests run against (cached)
-	go run ./test/tools/build
-
-.PHONY: test-unit
-test-unit: ## All tests of this module with the race detector
-	CGO_ENABLED=1 go test -race $(TESTFLAGS) ./...

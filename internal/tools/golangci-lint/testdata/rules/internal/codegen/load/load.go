@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package load belongs to the generator.
+package load
+
+// Load loads.
+func Load(bool) {}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package main generates, and must run when what it generates does not compile.
+package main
+
+import (
+	machineconfigv1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1" // want "depguard: .*imports none of the packages it generates for"
+	"github.com/maesh-dev/ichor/internal/codegen/load"
+)
+
+func main() {
+	load.Load(machineconfigv1.Mirror{}.Enabled)
+}

@@ -1,0 +1,3 @@
+module github.com/siderolabs/talos/pkg/machinery
+
+go 1.26.5
