@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// talosVersion is the one apiVersion that Talos' documents have, and the legacy document's version.
+const talosVersion = "v1alpha1"
+
+// Body returns the content of the document: the field that kind names, as a pointer to its struct. ok is false if that field
+// is not set, if kind is unknown, or if another field is set as well; the API server admits no such document.
+func (d *Document) Body() (kind string, body any, ok bool) {
+	populated := d.populated()
+	if len(populated) != 1 || populated[0] != d.Kind {
+		return string(d.Kind), nil, false
+	}
+
+	return string(d.Kind), reflect.ValueOf(d.member(d.Kind)).Elem().Interface(), true
+}
+
+// TalosJSON is the document as Talos reads it: its content with apiVersion and kind, or version for the legacy document
+// (kind Config). What was written is kept, explicit zeros included, and nothing is added.
+//
+// It fails if the document does not set exactly the field that kind names, and with a *RefusedError if it sets fields that no
+// patch may set. Errors carry no value.
+func (d *Document) TalosJSON() ([]byte, error) {
+	kind, body, ok := d.Body()
+	if !ok {
+		return nil, d.unionError()
+	}
+
+	enc := talosEncoder{}
+
+	tree, err := enc.value(reflect.ValueOf(body), "")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+
+	if len(enc.refused) > 0 {
+		return nil, &RefusedError{Kind: d.Kind, Fields: enc.refused}
+	}
+
+	object, _ := tree.(map[string]any)
+
+	if d.Kind == KindConfig {
+		object["version"] = talosVersion
+	} else {
+		object["apiVersion"], object["kind"] = talosVersion, d.talosKind()
+	}
+
+	out, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+
+	return out, nil
+}
+
+func (d *Document) unionError() error {
+	populated := d.populated()
+
+	switch {
+	case d.Kind == "":
+		return errors.New("kind is not set")
+	case d.member(d.Kind) == nil:
+		return fmt.Errorf("kind %q is not known", d.Kind)
+	case len(populated) == 0:
+		return fmt.Errorf("%s: the field %s is not set", d.Kind, memberJSON(d.Kind))
+	default:
+		fields := make([]string, 0, len(populated))
+		for _, kind := range populated {
+			fields = append(fields, memberJSON(kind))
+		}
+
+		return fmt.Errorf("%s: sets %s; want %s alone", d.Kind, strings.Join(fields, " and "), memberJSON(d.Kind))
+	}
+}
+
+// memberJSON is the JSON name of a kind's field.
+func memberJSON(kind DocumentKind) string {
+	field, _ := reflect.TypeFor[Document]().FieldByName(string(kind))
+
+	return jsonName(field)
+}
+
+func (d *Document) talosKind() string {
+	if kind, ok := talosKinds[d.Kind]; ok {
+		return kind
+	}
+
+	return string(d.Kind)
+}
+
+// DocumentFromTalosJSON reads a document in the form in which Talos writes it. A field that is not known is an error, and one
+// that no patch may set is a *RefusedError: nothing is dropped.
+func DocumentFromTalosJSON(data []byte) (*Document, error) {
+	var object map[string]json.RawMessage
+
+	if err := json.Unmarshal(data, &object); err != nil {
+		return nil, errors.New("the document is no JSON object")
+	}
+
+	kind, err := kindOf(object)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, identity := range []string{"apiVersion", "kind", "version"} {
+		if (identity == "version") == (kind == KindConfig) {
+			delete(object, identity)
+		}
+	}
+
+	doc := &Document{Kind: kind}
+
+	member := doc.member(kind)
+	if member == nil {
+		return nil, fmt.Errorf("kind %q is not offered", kind)
+	}
+
+	content, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+
+	strict, err := kjson.UnmarshalStrict(content, member)
+	if err := errors.Join(append(slices.Clone(strict), err)...); err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+
+	if refused := doc.Refused(); len(refused) > 0 {
+		return nil, &RefusedError{Kind: kind, Fields: refused}
+	}
+
+	return doc, nil
+}
+
+// kindOf tells the kind of a document by what Talos goes by.
+func kindOf(object map[string]json.RawMessage) (DocumentKind, error) {
+	text := func(field string) string {
+		var s string
+		if json.Unmarshal(object[field], &s) != nil {
+			return ""
+		}
+
+		return s
+	}
+
+	if _, modern := object["kind"]; !modern {
+		if _, older := object["apiVersion"]; older {
+			return "", errors.New("the document has an apiVersion and no kind")
+		}
+
+		if version := text("version"); version != "" && version != talosVersion {
+			return "", fmt.Errorf("version %q is not known; want %s", version, talosVersion)
+		}
+
+		return KindConfig, nil
+	}
+
+	if text("apiVersion") != talosVersion {
+		return "", fmt.Errorf("%s: apiVersion is not %s", text("kind"), talosVersion)
+	}
+
+	kind := DocumentKind(text("kind"))
+	if _, renamed := talosKinds[kind]; renamed || kind == "" {
+		return "", fmt.Errorf("kind %q is not known", kind)
+	}
+
+	return kind, nil
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// talosEncoder makes the tree of JSON values that Talos reads from the typed one. Presence decides what is written: a nil
+// pointer, list or map is left out, everything else is kept, so an explicit zero reaches Talos and an absent field does not.
+type talosEncoder struct {
+	refused []RefusedField
+}
+
+// talosValuer is implemented by types whose form in Talos differs from that in the API server.
+type talosValuer interface{ talosValue() any }
+
+func (e *talosEncoder) value(v reflect.Value, path string) (any, error) {
+	if valuer, ok := v.Interface().(talosValuer); ok && v.Kind() != reflect.Pointer {
+		return valuer.talosValue(), nil
+	}
+
+	if marshaler, ok := v.Interface().(json.Marshaler); ok && v.Kind() == reflect.Struct {
+		raw, err := marshaler.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+
+		return json.RawMessage(raw), nil
+	}
+
+	switch v.Kind() {
+	case reflect.Pointer:
+		return e.value(v.Elem(), path)
+	case reflect.Struct:
+		return e.structValue(v, path)
+	case reflect.Map:
+		return e.mapValue(v, path)
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return base64.StdEncoding.EncodeToString(v.Bytes()), nil
+		}
+
+		return e.listValue(v, path)
+	default:
+		return v.Interface(), nil
+	}
+}
+
+func (e *talosEncoder) structValue(v reflect.Value, path string) (any, error) {
+	out := make(map[string]any, v.NumField())
+
+	for i := range v.NumField() {
+		field, fv := v.Type().Field(i), v.Field(i)
+		if isNil(fv) {
+			continue
+		}
+
+		name := jsonName(field)
+		at := name
+
+		if path != "" {
+			at = path + "." + name
+		}
+
+		if message, refused := field.Tag.Lookup("refused"); refused {
+			e.refused = append(e.refused, RefusedField{Path: at, Message: message})
+
+			continue
+		}
+
+		value, err := e.value(fv, at)
+		if err != nil {
+			return nil, err
+		}
+
+		out[name] = value
+	}
+
+	return out, nil
+}
+
+func (e *talosEncoder) mapValue(v reflect.Value, path string) (any, error) {
+	out := make(map[string]any, v.Len())
+	elements := make(map[string]reflect.Value, v.Len())
+
+	for iter := v.MapRange(); iter.Next(); {
+		elements[iter.Key().String()] = iter.Value()
+	}
+
+	// Sorted, so that errors and refused fields come in a fixed order.
+	for _, key := range slices.Sorted(maps.Keys(elements)) {
+		value, err := e.value(elements[key], path+"["+key+"]")
+		if err != nil {
+			return nil, err
+		}
+
+		out[key] = value
+	}
+
+	return out, nil
+}
+
+func (e *talosEncoder) listValue(v reflect.Value, path string) (any, error) {
+	out := make([]any, 0, v.Len())
+
+	for i := range v.Len() {
+		value, err := e.value(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		if err != nil {
+			return nil, err
+		}
+
+		out = append(out, value)
+	}
+
+	return out, nil
+}
+
+func isNil(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return v.IsNil()
+	default:
+		return false
+	}
+}
+
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+
+	return name
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// RefusedValue stands in the place of a scalar that no patch may set. The schema refuses every value of it. It reads anything,
+// so that an object that was stored before a rule existed does not stop a client, and keeps nothing but that it was there.
+//
+// ---
+// +kubebuilder:validation:Type=string
+type RefusedValue struct{}
+
+// UnmarshalJSON accepts and forgets any value.
+func (*RefusedValue) UnmarshalJSON([]byte) error { return nil }
+
+// MarshalJSON writes an empty value, which the API server refuses like any other.
+func (RefusedValue) MarshalJSON() ([]byte, error) { return []byte(`""`), nil }
+
+// RefusedObject stands in the place of an object that no patch may set, like RefusedValue. Its inner fields are preserved in
+// the schema only so that they cannot hide the message.
+//
+// ---
+// +kubebuilder:validation:Type=object
+// +kubebuilder:pruning:PreserveUnknownFields
+type RefusedObject struct{}
+
+// UnmarshalJSON accepts and forgets any value.
+func (*RefusedObject) UnmarshalJSON([]byte) error { return nil }
+
+// MarshalJSON writes an empty object, which the API server refuses like any other.
+func (RefusedObject) MarshalJSON() ([]byte, error) { return []byte(`{}`), nil }
+
+// RefusedField is a field that a document sets and no patch may set.
+type RefusedField struct {
+	// Path leads to the field within the document's content: machine.registries.config[ghcr.io].auth.
+	Path string
+	// Message says why, and what to use instead.
+	Message string
+}
+
+// RefusedError tells which fields of a document are refused. It carries no value.
+type RefusedError struct {
+	Kind   DocumentKind
+	Fields []RefusedField
+}
+
+// Error names each field once.
+func (e *RefusedError) Error() string {
+	lines := make([]string, 0, len(e.Fields))
+
+	for _, f := range e.Fields {
+		if strings.HasPrefix(f.Message, f.Path+":") {
+			lines = append(lines, f.Message)
+		} else {
+			lines = append(lines, f.Path+": "+f.Message)
+		}
+	}
+
+	return fmt.Sprintf("%s: %s", e.Kind, strings.Join(lines, "; "))
+}
+
+// Refused lists the fields that the document sets and that no patch may set, in a fixed order. The API server refuses such a
+// document; one that was stored before a rule existed can still hold them.
+func (d *Document) Refused() []RefusedField {
+	enc := talosEncoder{}
+
+	for _, kind := range d.populated() {
+		// The error is of no interest: it tells of values that cannot be encoded, and TalosJSON reports it.
+		_, _ = enc.value(reflect.ValueOf(d.member(kind)), "")
+	}
+
+	return enc.refused
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package emit
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"go/format"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/maesh-dev/ichor/internal/codegen/model"
+)
+
+// Prefix begins the name of every file that is emitted; a file of this form that is not emitted any more is stale. DeepCopy
+// functions are another generator's, see DeepCopyFile.
+const Prefix = "zz_generated."
+
+// DeepCopyFile is written by controller-gen from the emitted types, and never stale for us.
+const DeepCopyFile = Prefix + "deepcopy.go"
+
+//go:embed *.tmpl
+var templates embed.FS
+
+// Files renders the model as the files of a Go package, by name.
+func Files(api *model.API, goPackage string) (map[string][]byte, error) {
+	tmpl, err := template.New("").Funcs(template.FuncMap{
+		"comment":       comment,
+		"goType":        goType,
+		"base":          base,
+		"fieldMarkers":  fieldMarkers,
+		"scalarMarkers": scalarMarkers,
+		"tag":           tag,
+		"ruleOne":       ruleOne,
+		"ruleNamed":     ruleNamed,
+		"lines":         func(s string) []string { return strings.Split(s, "\n") },
+		"longestKind":   longestKind,
+	}).ParseFS(templates, "*.tmpl")
+	if err != nil {
+		return nil, fmt.Errorf("templates: %w", err)
+	}
+
+	files := map[string][]byte{}
+
+	render := func(name, template string, data map[string]any) error {
+		data["Package"], data["Module"], data["Version"] = goPackage, api.Module, api.Version
+
+		var buf bytes.Buffer
+
+		if err := tmpl.ExecuteTemplate(&buf, template, data); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+
+		source, err := format.Source(buf.Bytes())
+		if err != nil {
+			return fmt.Errorf("%s: the template made no valid Go: %w", name, err)
+		}
+
+		files[Prefix+name+".go"] = source
+
+		return nil
+	}
+
+	if err := render("union", "union.go.tmpl", map[string]any{"Documents": api.Documents}); err != nil {
+		return nil, err
+	}
+
+	if len(api.Scalars) > 0 {
+		if err := render("scalars", "scalars.go.tmpl", map[string]any{"Scalars": api.Scalars}); err != nil {
+			return nil, err
+		}
+	}
+
+	byPackage := map[string][]*model.Struct{}
+	for _, s := range api.Structs {
+		byPackage[s.Package] = append(byPackage[s.Package], s)
+	}
+
+	for _, pkg := range slices.Sorted(maps.Keys(byPackage)) {
+		data := map[string]any{"Structs": byPackage[pkg], "Imports": imports(byPackage[pkg])}
+		if err := render(pkg, "structs.go.tmpl", data); err != nil {
+			return nil, err
+		}
+	}
+
+	return files, nil
+}
+
+// imports lists what the fields of structs need.
+func imports(structs []*model.Struct) []string {
+	for _, s := range structs {
+		for _, f := range s.Fields {
+			if leaf(f.Type).Shape == model.IntText {
+				return []string{"k8s.io/apimachinery/pkg/util/intstr"}
+			}
+		}
+	}
+
+	return nil
+}
+
+// leaf strips lists and maps.
+func leaf(t model.Type) model.Type {
+	for t.Elem != nil {
+		t = *t.Elem
+	}
+
+	return t
+}
+
+// goType is a field's Go type. Whatever is optional and not a list or map is a pointer, so that a zero that the user wrote is
+// told from nothing.
+func goType(f *model.Field) string {
+	name := typeName(f.Type)
+
+	if f.Required || f.Type.Shape == model.List || f.Type.Shape == model.Map || f.Type.Shape == model.Base64 ||
+		f.Type.Shape == model.ScalarRef && isSlice(f.Type.Scalar) {
+		return name
+	}
+
+	return "*" + name
+}
+
+func isSlice(s *model.Scalar) bool { return s.Base == model.Bytes || s.Base == model.Arguments }
+
+func typeName(t model.Type) string {
+	switch t.Shape {
+	case model.Bool:
+		return "bool"
+	case model.Int32:
+		return "int32"
+	case model.Int64:
+		return "int64"
+	case model.Text:
+		return "string"
+	case model.Base64:
+		return "[]byte"
+	case model.IntText:
+		return "intstr.IntOrString"
+	case model.ScalarRef:
+		return t.Scalar.Name
+	case model.StructRef:
+		return t.Struct.Name
+	case model.List:
+		return "[]" + typeName(*t.Elem)
+	case model.Map:
+		return "map[string]" + typeName(*t.Elem)
+	case model.RefusedValue:
+		return "RefusedValue"
+	case model.RefusedObject:
+		return "RefusedObject"
+	default:
+		panic(fmt.Sprintf("shape %d has no Go type", t.Shape))
+	}
+}
+
+func base(s *model.Scalar) string {
+	switch s.Base {
+	case model.Integer:
+		return "int64"
+	case model.Bytes:
+		return "[]byte"
+	case model.Arguments:
+		return "[]string"
+	default:
+		return "string"
+	}
+}
+
+func tag(f *model.Field) string {
+	options := ",omitempty"
+	if f.Required {
+		options = ""
+	}
+
+	out := fmt.Sprintf("json:%q", f.JSON+options)
+	if f.Refusal != "" {
+		out += fmt.Sprintf(" refused:%q", f.Refusal)
+	}
+
+	return "`" + out + "`"
+}
+
+// comment makes a Go comment of text that is not empty.
+func comment(indent, text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return indent + "// " + strings.ReplaceAll(text, "\n", "\n"+indent+"// ") + "\n"
+}
+
+func longestKind(documents []*model.Document) int {
+	longest := 0
+	for _, d := range documents {
+		longest = max(longest, len(d.Kind))
+	}
+
+	return longest
+}

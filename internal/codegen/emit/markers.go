@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package emit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/maesh-dev/ichor/internal/codegen/model"
+)
+
+const validation = "kubebuilder:validation:"
+
+// fieldMarkers are the markers of a field, without the plus sign, in a fixed order.
+func fieldMarkers(f *model.Field) []string {
+	var out []string
+
+	if f.Required {
+		out = append(out, "required", validation+"MinLength=1")
+	} else {
+		out = append(out, "optional")
+	}
+
+	if f.Type.Shape == model.List {
+		out = append(out, "listType=atomic")
+	}
+
+	if f.Refusal != "" {
+		// The literal false refuses every value and costs nothing; the reason keeps the value out of the message.
+		return append(out, fmt.Sprintf("%sXValidation:rule=%q,message=%q,reason=%q", validation, "false", f.Refusal, "FieldValueForbidden"))
+	}
+
+	elements := validation
+
+	switch f.Type.Shape {
+	case model.List:
+		out = append(out, fmt.Sprintf("%sMaxItems=%d", validation, f.MaxItems))
+		elements += "items:"
+	case model.Map:
+		out = append(out, fmt.Sprintf("%sMaxProperties=%d", validation, f.MaxItems))
+	}
+
+	if f.MaxLength != 0 {
+		out = append(out, fmt.Sprintf("%sMaxLength=%d", elements, f.MaxLength))
+	}
+
+	if f.Minimum != nil {
+		out = append(out, fmt.Sprintf("%sMinimum=%d", elements, *f.Minimum))
+	}
+
+	if f.Maximum != nil {
+		out = append(out, fmt.Sprintf("%sMaximum=%d", elements, *f.Maximum))
+	}
+
+	if f.Pattern != "" && f.Type.Shape != model.Map {
+		out = append(out, elements+"XIntOrString", elements+"Pattern="+quotePattern(f.Pattern))
+	}
+
+	return out
+}
+
+func scalarMarkers(s *model.Scalar) []string {
+	var out []string
+
+	if len(s.Enum) > 0 {
+		return []string{validation + "Enum=" + enum(s.Enum)}
+	}
+
+	switch s.Base {
+	case model.String, model.NumberText, model.Bytes:
+		if s.MinLength != 0 {
+			out = append(out, fmt.Sprintf("%sMinLength=%d", validation, s.MinLength))
+		}
+
+		out = append(out, fmt.Sprintf("%sMaxLength=%d", validation, s.MaxLength))
+	case model.Integer:
+		out = append(out, validation+"Minimum=0", fmt.Sprintf("%sMaximum=%d", validation, s.Maximum))
+	case model.Arguments:
+		out = append(out, "listType=atomic", validation+"MaxItems=64", fmt.Sprintf("%sitems:MaxLength=%d", validation, s.MaxLength))
+	}
+
+	if s.Pattern != "" {
+		out = append(out, validation+"Pattern="+quotePattern(s.Pattern))
+	}
+
+	return out
+}
+
+// enum quotes values that kubebuilder would read as something other than a word.
+func enum(values []string) string {
+	quoted := make([]string, 0, len(values))
+	for _, v := range values {
+		quoted = append(quoted, fmt.Sprintf("%q", v))
+	}
+
+	return strings.Join(quoted, ";")
+}
+
+// quotePattern uses backquotes, in which kubebuilder takes everything as it is.
+func quotePattern(pattern string) string { return "`" + pattern + "`" }
+
+// ruleOne says that exactly one member is set.
+func ruleOne(documents []*model.Document) string {
+	has := make([]string, 0, len(documents))
+	for _, d := range documents {
+		has = append(has, "has(self."+d.JSON+")")
+	}
+
+	return "[" + strings.Join(has, ",") + "].filter(x,x).size()==1"
+}
+
+// ruleNamed says that the member which kind names is set.
+func ruleNamed(documents []*model.Document) string {
+	named := make([]string, 0, len(documents))
+	for _, d := range documents {
+		named = append(named, fmt.Sprintf("(self.kind!='%s'||has(self.%s))", d.Kind, d.JSON))
+	}
+
+	return strings.Join(named, "&&")
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/maesh-dev/ichor/internal/codegen/emit"
+	"github.com/maesh-dev/ichor/internal/codegen/load"
+	"github.com/maesh-dev/ichor/internal/codegen/model"
+	"github.com/maesh-dev/ichor/internal/codegen/tables"
+)
+
+func main() {
+	out := flag.String("output", filepath.Join("api", "machineconfig", "v1alpha1"), "folder of the package, from the repository's root")
+	flag.Parse()
+
+	if err := run(context.Background(), *out); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out string) error {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+
+	files, err := generate(ctx, tables.Machinery(root), tables.Talos(), filepath.Base(out))
+	if err != nil {
+		return err
+	}
+
+	return write(filepath.Join(root, out), files)
+}
+
+// generate goes through the three steps.
+func generate(ctx context.Context, source load.Source, decisions model.Tables, goPackage string) (map[string][]byte, error) {
+	catalog, err := load.Load(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+
+	api, err := model.Build(catalog, decisions)
+	if err != nil {
+		return nil, err
+	}
+
+	return emit.Files(api, goPackage)
+}
+
+func moduleRoot(ctx context.Context) (string, error) {
+	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module's root: %w", err)
+	}
+
+	return filepath.Dir(strings.TrimSpace(string(mod))), nil
+}
+
+// write brings the folder in line with files: it writes what differs and removes what earlier runs left.
+func write(dir string, files map[string][]byte) error {
+	old, err := filepath.Glob(filepath.Join(dir, emit.Prefix+"*.go"))
+	if err != nil {
+		return fmt.Errorf("look for stale files: %w", err)
+	}
+
+	for _, path := range old {
+		name := filepath.Base(path)
+		if _, kept := files[name]; kept || name == emit.DeepCopyFile {
+			continue
+		}
+
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("remove a stale file: %w", err)
+		}
+	}
+
+	for name, source := range files {
+		path := filepath.Join(dir, name)
+
+		have, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("compare with what is there: %w", err)
+		}
+
+		if bytes.Equal(have, source) {
+			continue // an unchanged file keeps its time, so that builds stay cached
+		}
+
+		if err := os.WriteFile(path, source, 0o644); err != nil {
+			return fmt.Errorf("write generated source: %w", err)
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"go/types"
+	"reflect"
+	"strings"
+)
+
+// fields mirrors the fields of a struct, in its order; inlined structs are flattened, as they are on the wire.
+func (b *builder) fields(owner *types.Named, st *types.Struct, at string) []*Field {
+	var out []*Field
+
+	for i := range st.NumFields() {
+		v := st.Field(i)
+		key := b.rows.shortType(owner) + "." + v.Name()
+
+		tag, tagged := reflect.StructTag(st.Tag(i)).Lookup("yaml")
+		name, options, _ := strings.Cut(tag, ",")
+
+		switch {
+		case b.rows.identity(v.Type(), key), name == "-":
+			continue
+		case !tagged && !v.Exported():
+			continue // the YAML encoder does not see it either
+		case strings.Contains(options, "inline"):
+			out = append(out, b.inlined(v, key, at)...)
+		case !tagged || name == "":
+			b.fail("%s: field %s has no yaml tag with a name; what it is called on the wire would be a guess", at, key)
+		default:
+			if f := b.field(v, key, name, at+"."+name); f != nil {
+				out = append(out, f)
+			}
+		}
+	}
+
+	return out
+}
+
+func (b *builder) inlined(v *types.Var, key, at string) []*Field {
+	named, ok := types.Unalias(v.Type()).(*types.Named)
+	if !ok {
+		b.fail("%s: field %s is inlined and not a named struct", at, key)
+
+		return nil
+	}
+
+	st, ok := named.Underlying().(*types.Struct)
+	if !ok {
+		b.fail("%s: field %s is inlined and not a struct", at, key)
+
+		return nil
+	}
+
+	return b.fields(named, st, at)
+}
+
+func (b *builder) field(v *types.Var, key, wire, at string) *Field {
+	f := &Field{Name: goName(wire), JSON: wire, Note: b.rows.note(key)}
+
+	if message, refused := b.rows.refusal(key); refused {
+		if !strings.HasPrefix(message, wire+":") && !strings.Contains(message, "."+wire+":") {
+			b.fail("%s: the refusal of %s does not begin with the field's name as users write it", at, key)
+		}
+
+		f.Refusal = message
+		f.Type = refusedType(v.Type())
+
+		return f
+	}
+
+	if form, overridden := b.rows.override(key); overridden {
+		b.give(f, form)
+	} else {
+		typ, ok := b.typeOf(v.Type(), key, at)
+		if !ok {
+			return nil
+		}
+
+		f.Type = typ
+		b.bound(f, v.Type())
+	}
+
+	b.limit(f, key, at)
+
+	return f
+}
+
+// give applies an override.
+func (b *builder) give(f *Field, form Form) {
+	switch form {
+	case Quantities:
+		f.Type = Type{Shape: Map, Elem: &Type{Shape: IntText}}
+		f.Pattern = quantityPattern
+		f.MaxItems = b.rows.tables.Bounds.MaxProperties
+	}
+}
+
+// quantityPattern is what Kubernetes accepts as a quantity.
+const quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+
+// bound sets the bounds that follow from a field's form.
+func (b *builder) bound(f *Field, t types.Type) {
+	bounds := b.rows.tables.Bounds
+	leaf := f.Type
+
+	switch leaf.Shape {
+	case List:
+		f.MaxItems = bounds.MaxItems
+		leaf = *leaf.Elem
+	case Map:
+		f.MaxItems = bounds.MaxProperties
+		leaf = *leaf.Elem
+	}
+
+	switch leaf.Shape {
+	case Text, Base64:
+		if f.Type.Shape != Map {
+			f.MaxLength = bounds.MaxLength
+		}
+	case Int32, Int64:
+		f.Minimum, f.Maximum = integerRange(t)
+	case IntText:
+		if row := b.rows.scalar(elementType(t)); row != nil {
+			f.Pattern = row.Pattern
+		}
+	}
+}
+
+func (b *builder) limit(f *Field, key, at string) {
+	row, ok := b.rows.limit(key)
+	if !ok {
+		return
+	}
+
+	if row.MaxLength != 0 {
+		if f.MaxLength == 0 {
+			b.fail("%s: the limit of %s bounds a length, but the field is no string", at, key)
+		}
+
+		f.MaxLength = row.MaxLength
+	}
+
+	if row.MaxItems != 0 {
+		if f.MaxItems == 0 {
+			b.fail("%s: the limit of %s bounds items, but the field is no list or map", at, key)
+		}
+
+		f.MaxItems = row.MaxItems
+	}
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"errors"
+	"fmt"
+	"go/types"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// rowIndex finds rows by machinery's names and remembers which were used.
+type rowIndex struct {
+	tables Tables
+	rows   map[string]any
+	used   map[string]bool
+}
+
+// The tables, as errors name them.
+const (
+	inOffered   = "offered kind "
+	inDenied    = "denied kind "
+	inLater     = "later kind "
+	inIdentity  = "identity "
+	inScalars   = "substitution of "
+	inLists     = "list "
+	inMaps      = "map "
+	inRefusals  = "refusal of "
+	inOverrides = "override of "
+	inNotes     = "note on "
+	inLimits    = "limit of "
+)
+
+func indexTables(tables Tables) (*rowIndex, error) {
+	x := &rowIndex{tables: tables, rows: map[string]any{}, used: map[string]bool{}}
+
+	var errs []error
+
+	add := func(table, name string, row any, reason string) {
+		if _, dup := x.rows[table+name]; dup {
+			errs = append(errs, fmt.Errorf("%s%s: two rows", table, name))
+		}
+
+		if reason == "" {
+			errs = append(errs, fmt.Errorf("%s%s: the row gives no reason", table, name))
+		}
+
+		x.rows[table+name] = row
+	}
+
+	for _, r := range tables.Offered {
+		add(inOffered, r.Kind, r, r.Doc)
+	}
+
+	for _, r := range tables.Denied {
+		add(inDenied, r.Kind, r, r.Reason)
+	}
+
+	for _, r := range tables.Later {
+		add(inLater, r.Kind, r, r.Reason)
+	}
+
+	for _, r := range tables.Identity {
+		add(inIdentity, r.Go, r, r.Reason)
+	}
+
+	for _, r := range tables.Scalars {
+		add(inScalars, r.Go, r, r.Reason)
+	}
+
+	for _, r := range tables.Lists {
+		add(inLists, r.Go, r, r.Reason)
+	}
+
+	for _, r := range tables.Maps {
+		add(inMaps, r.Go, r, r.Reason)
+	}
+
+	for _, r := range tables.Refusals {
+		add(inRefusals, r.Go, r, r.Message)
+	}
+
+	for _, r := range tables.Overrides {
+		add(inOverrides, r.Go, r, r.Reason)
+	}
+
+	for _, r := range tables.Limits {
+		add(inLimits, r.Go, r, r.Reason)
+	}
+
+	for _, r := range tables.Notes {
+		add(inNotes, r.Go, r, r.Text)
+
+		if len(r.Text) > tables.Bounds.MaxNote {
+			errs = append(errs, fmt.Errorf("%s%s: %d bytes, at most %d fit the schema", inNotes, r.Go, len(r.Text), tables.Bounds.MaxNote))
+		}
+	}
+
+	errs = append(errs, decidedTwice(tables)...)
+
+	return x, errors.Join(errs...)
+}
+
+// decidedTwice finds kinds that stand in more than one table.
+func decidedTwice(tables Tables) []error {
+	var errs []error
+
+	where := map[string]string{}
+
+	decide := func(kind, table string) {
+		if first, dup := where[kind]; dup && first != table {
+			errs = append(errs, fmt.Errorf("kind %s: both %s and %s", kind, first, table))
+		}
+
+		where[kind] = table
+	}
+
+	for _, r := range tables.Offered {
+		decide(r.Kind, "offered")
+	}
+
+	for _, r := range tables.Denied {
+		decide(r.Kind, "denied")
+	}
+
+	for _, r := range tables.Later {
+		decide(r.Kind, "later")
+	}
+
+	return errs
+}
+
+func lookup[R any](x *rowIndex, table, name string) (R, bool) {
+	row, ok := x.rows[table+name]
+	if !ok {
+		var none R
+
+		return none, false
+	}
+
+	x.used[table+name] = true
+
+	return row.(R), true //nolint:forcetypeassert // each table holds rows of one type
+}
+
+func (x *rowIndex) kind(name string) (offered *OfferedKind, decided bool) {
+	if row, ok := lookup[OfferedKind](x, inOffered, name); ok {
+		return &row, true
+	}
+
+	_, denied := lookup[DecidedKind](x, inDenied, name)
+	_, later := lookup[DecidedKind](x, inLater, name)
+
+	return nil, denied || later
+}
+
+func (x *rowIndex) identity(t types.Type, field string) bool {
+	if _, ok := lookup[IdentityRow](x, inIdentity, field); ok {
+		return true
+	}
+
+	named, ok := types.Unalias(t).(*types.Named)
+	if !ok {
+		return false
+	}
+
+	_, ok = lookup[IdentityRow](x, inIdentity, x.shortType(named))
+
+	return ok
+}
+
+func (x *rowIndex) scalar(t types.Type) *ScalarRow {
+	named, ok := types.Unalias(t).(*types.Named)
+	if !ok {
+		return nil
+	}
+
+	row, ok := lookup[ScalarRow](x, inScalars, x.shortType(named))
+	if !ok {
+		return nil
+	}
+
+	return &row
+}
+
+func (x *rowIndex) list(named *types.Named) bool {
+	_, ok := lookup[ListRow](x, inLists, x.shortType(named))
+
+	return ok
+}
+
+func (x *rowIndex) isMap(named *types.Named) bool {
+	_, ok := lookup[MapRow](x, inMaps, x.shortType(named))
+
+	return ok
+}
+
+func (x *rowIndex) refusal(field string) (string, bool) {
+	row, ok := lookup[Refusal](x, inRefusals, field)
+
+	return row.Message, ok
+}
+
+func (x *rowIndex) override(field string) (Form, bool) {
+	row, ok := lookup[Override](x, inOverrides, field)
+
+	return row.As, ok
+}
+
+func (x *rowIndex) note(field string) string {
+	row, _ := lookup[Note](x, inNotes, field)
+
+	return row.Text
+}
+
+func (x *rowIndex) limit(field string) (Limit, bool) { return lookup[Limit](x, inLimits, field) }
+
+// unused lists the rows that matched nothing, sorted.
+func (x *rowIndex) unused() []string {
+	var out []string
+
+	for key := range x.rows {
+		if !x.used[key] {
+			out = append(out, key)
+		}
+	}
+
+	slices.Sort(out)
+
+	return out
+}
+
+func (x *rowIndex) shortType(named *types.Named) string {
+	if named.Obj().Pkg() == nil {
+		return named.Obj().Name()
+	}
+
+	return strings.TrimPrefix(named.Obj().Pkg().Path(), x.tables.Prefix) + "." + named.Obj().Name()
+}
+
+func (x *rowIndex) shortName(t types.Type) string {
+	return types.TypeString(t, func(p *types.Package) string { return strings.TrimPrefix(p.Path(), x.tables.Prefix) })
+}
+
+// checkScalar proves a substitution's row: its pattern compiles, its examples fit its own rules, and it has at least one.
+func checkScalar(s *Scalar) error {
+	if len(s.Enum) > 0 {
+		return nil
+	}
+
+	if len(s.Examples) == 0 {
+		return fmt.Errorf("%s%s: the row has no example", inScalars, s.Source)
+	}
+
+	pattern, err := regexp.Compile(s.Pattern)
+	if err != nil {
+		return fmt.Errorf("%s%s: pattern: %w", inScalars, s.Source, err)
+	}
+
+	for _, example := range s.Examples {
+		if s.Pattern != "" && !pattern.MatchString(example) {
+			return fmt.Errorf("%s%s: the example %q does not match the row's own pattern", inScalars, s.Source, example)
+		}
+	}
+
+	return nil
+}

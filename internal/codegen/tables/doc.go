@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tables holds the decisions behind the typed Talos documents, one row each: which kinds are offered, what stands in
+// for Go types with a wire form of their own, which fields are refused and with what words.
+//
+// Rows name machinery's packages, types and fields as its source has them. A row that matches nothing fails the generator, so
+// an upgrade of machinery shows every row that it made obsolete. PURE. Only internal/codegen may import it.
+package tables

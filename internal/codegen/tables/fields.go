@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tables
+
+import "github.com/maesh-dev/ichor/internal/codegen/model"
+
+const legacy = "config/types/v1alpha1."
+
+func overrides() []model.Override {
+	const upstream = "free-form in machinery; Kubernetes' ResourceList, kept as written"
+
+	return []model.Override{
+		{Go: legacy + "ResourcesConfig.Requests", As: model.Quantities, Reason: upstream},
+		{Go: legacy + "ResourcesConfig.Limits", As: model.Quantities, Reason: upstream},
+	}
+}
+
+func notes() []model.Note {
+	return []model.Note{
+		{Go: "config/types/network.HostnameConfigV1Alpha1.ConfigAuto", Text: "Quote \"off\" in YAML: unquoted it is a boolean. Not together with hostname."},
+	}
+}
+
+func limits() []model.Limit {
+	const content = "whole files; the API server bounds the object at about 1.5 MB"
+
+	return []model.Limit{
+		{Go: legacy + "MachineFile.FileContent", MaxLength: 262144, Reason: content},
+		{Go: legacy + "ClusterInlineManifest.InlineManifestContents", MaxLength: 1048576, Reason: content},
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tables
+
+import "github.com/maesh-dev/ichor/internal/codegen/model"
+
+// refusals are the fields that no patch may set. Each message begins with the field as users write it, and tells what to use.
+func refusals() []model.Refusal {
+	return append(append(clusterSecrets(), identityFields()...), append(credentials(), notYet()...)...)
+}
+
+// clusterSecrets are owned by the secrets bundle: setting one takes the cluster over or cuts the machine off.
+func clusterSecrets() []model.Refusal {
+	const (
+		secret = ": cluster secret; it comes from the secrets bundle"
+		trust  = ": trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"
+		static = "static: a passphrase must not stand in a document; use nodeID, kms or tpm"
+	)
+
+	return []model.Refusal{
+		{Go: legacy + "MachineConfig.MachineToken", Message: "machine.token" + secret},
+		{Go: legacy + "MachineConfig.MachineCA", Message: "machine.ca" + secret},
+		{Go: legacy + "MachineConfig.MachineAcceptedCAs", Message: "machine.acceptedCAs" + trust},
+		{Go: legacy + "ClusterConfig.ClusterSecret", Message: "cluster.secret" + secret},
+		{Go: legacy + "ClusterConfig.BootstrapToken", Message: "cluster.token" + secret},
+		{Go: legacy + "ClusterConfig.ClusterAESCBCEncryptionSecret", Message: "cluster.aescbcEncryptionSecret" + secret},
+		{Go: legacy + "ClusterConfig.ClusterSecretboxEncryptionSecret", Message: "cluster.secretboxEncryptionSecret" + secret},
+		{Go: legacy + "ClusterConfig.ClusterCA", Message: "cluster.ca" + secret},
+		{Go: legacy + "ClusterConfig.ClusterAcceptedCAs", Message: "cluster.acceptedCAs" + trust},
+		{Go: legacy + "ClusterConfig.ClusterAggregatorCA", Message: "cluster.aggregatorCA" + secret},
+		{Go: legacy + "ClusterConfig.ClusterServiceAccount", Message: "cluster.serviceAccount" + secret},
+		{Go: legacy + "EtcdConfig.RootCA", Message: "cluster.etcd.ca" + secret},
+		{Go: legacy + "EncryptionKey.KeyStatic", Message: static},
+		{Go: "config/types/block.EncryptionKey.KeyStatic", Message: static},
+	}
+}
+
+// identityFields say which cluster and what part of it a machine is.
+func identityFields() []model.Refusal {
+	const cluster = ": follows from the Cluster object"
+
+	return []model.Refusal{
+		{Go: legacy + "MachineConfig.MachineType", Message: "machine.type: follows from the Machine's role"},
+		{Go: legacy + "ClusterConfig.ClusterID", Message: "cluster.id: identity of the cluster; it comes from the secrets bundle"},
+		{Go: legacy + "ClusterConfig.ClusterName", Message: "cluster.clusterName" + cluster},
+		{Go: legacy + "ControlPlaneConfig.Endpoint", Message: "cluster.controlPlane.endpoint" + cluster},
+	}
+}
+
+// credentials are secrets of users. They stay out of documents, which are kept in Git.
+func credentials() []model.Refusal {
+	const none = "a credential must not stand in a document, and no reference for it is offered yet"
+
+	return []model.Refusal{
+		{Go: legacy + "RegistryConfig.RegistryAuth", Message: "auth: a credential; use TalosClusterConfig.spec.registries[].authSecretRef"},
+		{Go: legacy + "RegistryTLSConfig.TLSClientIdentity", Message: "clientIdentity: a credential; use TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef"},
+		{Go: legacy + "DeviceWireguardConfig.WireguardPrivateKey", Message: "wireguard.privateKey: " + none},
+		{Go: legacy + "VIPEquinixMetalConfig.EquinixMetalAPIToken", Message: "equinixMetal.apiToken: " + none},
+		{Go: legacy + "VIPHCloudConfig.HCloudAPIToken", Message: "hcloud.apiToken: " + none},
+	}
+}
+
+// notYet are free-form in machinery; they come back with their upstream types.
+func notYet() []model.Refusal {
+	const untyped = ": not offered yet: Talos takes free-form content here, which has no schema"
+
+	return []model.Refusal{
+		{Go: legacy + "APIServerConfig.AuditPolicyConfig", Message: "apiServer.auditPolicy" + untyped},
+		{Go: legacy + "AdmissionPluginConfig.PluginConfiguration", Message: "admissionControl.configuration" + untyped},
+		{Go: legacy + "AuthorizationConfigAuthorizerConfig.AuthorizerWebhook", Message: "authorizationConfig.webhook" + untyped},
+		{Go: legacy + "KubeletConfig.KubeletExtraConfig", Message: "kubelet.extraConfig" + untyped},
+		{Go: legacy + "KubeletConfig.KubeletCredentialProviderConfig", Message: "kubelet.credentialProviderConfig" + untyped},
+		{Go: legacy + "MachineConfig.MachineBaseRuntimeSpecOverrides", Message: "machine.baseRuntimeSpecOverrides" + untyped},
+		{Go: legacy + "MachineConfig.MachinePods", Message: "machine.pods: not offered yet: whole pods are too large for the schema"},
+		{Go: legacy + "MachineSeccompProfile.MachineSeccompProfileValue", Message: "seccompProfiles.value" + untyped},
+		{Go: legacy + "SchedulerConfig.SchedulerConfig", Message: "scheduler.config" + untyped},
+	}
+}

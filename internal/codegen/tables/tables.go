@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tables
+
+import (
+	"github.com/maesh-dev/ichor/internal/codegen/load"
+	"github.com/maesh-dev/ichor/internal/codegen/model"
+)
+
+const machinery = "github.com/siderolabs/talos/pkg/machinery/"
+
+// Machinery says where Talos' kinds are registered. The build list of the module in dir decides the version.
+func Machinery(dir string) load.Source {
+	return load.Source{
+		Dir:      dir,
+		Patterns: []string{machinery + "config/types/..."},
+		Register: machinery + "config/internal/registry.Register",
+	}
+}
+
+// Talos returns the decisions about Talos' documents.
+func Talos() model.Tables {
+	return model.Tables{
+		Prefix:    machinery,
+		Offered:   offered(),
+		Denied:    denied(),
+		Later:     later(),
+		Identity:  identity(),
+		Scalars:   scalars(),
+		Lists:     lists(),
+		Maps:      maps(),
+		Refusals:  refusals(),
+		Overrides: overrides(),
+		Notes:     notes(),
+		Limits:    limits(),
+		Bounds: model.Bounds{
+			MaxLength:     1024,
+			MaxItems:      128,
+			MaxProperties: 256,
+			MaxNote:       90,
+		},
+	}
+}
+
+func identity() []model.IdentityRow {
+	return []model.IdentityRow{
+		{Go: "config/types/meta.Meta", Reason: "apiVersion and kind follow from the union's discriminator"},
+		{Go: "config/types/v1alpha1.Config.ConfigVersion", Reason: "the legacy document has one version, which the union knows"},
+	}
+}

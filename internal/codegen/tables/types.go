@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tables
+
+import "github.com/maesh-dev/ichor/internal/codegen/model"
+
+// Why types need rows.
+const (
+	textual = "machinery encodes it as text"
+	merges  = "a plain list on the wire; only the way it merges is its own"
+)
+
+// The wire forms are those that Talos' own decoder accepts, so nothing is converted.
+func scalars() []model.ScalarRow {
+	return []model.ScalarRow{
+		{
+			Go: "time.Duration", Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`, MaxLength: 64,
+			Doc: "A duration such as 1h30m.", Examples: []string{"1h30m0s", "250ms"}, Reason: textual + ", never as a number",
+		},
+		{
+			Go: "cel.Expression", MinLength: 1, MaxLength: 4096,
+			Doc: "A CEL expression.", Examples: []string{`disk.transport == "nvme"`}, Reason: textual,
+		},
+		{
+			Go: "config/types/block.ByteSize", Base: model.NumberText, Pattern: `^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`, MaxLength: 32,
+			Doc: "A size such as 10GiB.", Examples: []string{"10GiB", "2.5GB", "1073741824"}, Reason: textual,
+		},
+		{
+			Go: "config/types/block.Size", Base: model.NumberText, Pattern: `^-?[0-9]+(\.[0-9]+)? ?(%|([kKMGTPE]i?)?B?)$`, MaxLength: 32,
+			Doc:      "A size, or a share of the disk such as 50%. Negative: what is left free (Talos 1.13).",
+			Examples: []string{"50%", "10GiB", "-5GiB"}, Reason: textual,
+		},
+		{
+			Go: "config/types/meta.Addr", MaxLength: 64, Pattern: `^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`,
+			Doc: "An IP address.", Examples: []string{"10.0.0.1", "fe80::1%eth0"}, Reason: textual,
+		},
+		{
+			Go: "config/types/meta.Prefix", MaxLength: 64, Pattern: prefixPattern,
+			Doc: prefixDoc, Examples: prefixExamples(), Reason: textual,
+		},
+		{
+			Go: "net/netip.Prefix", MaxLength: 64, Pattern: prefixPattern,
+			Doc: prefixDoc, Examples: prefixExamples(), Reason: textual,
+		},
+		{
+			Go: "config/types/meta.URL", MinLength: 1, MaxLength: 2048,
+			Doc: "A URL.", Examples: []string{"https://mirror.example.org/v2/"}, Reason: textual,
+		},
+		{
+			Go: "config/types/v1alpha1.Endpoint", MinLength: 1, MaxLength: 2048,
+			Doc: "A URL.", Examples: []string{"udp://10.0.0.1:5514/"}, Reason: textual,
+		},
+		{
+			Go: "config/types/meta.ArgValue", Base: model.Arguments, MaxLength: 4096,
+			Doc: "The values of an argument; several repeat it (Talos 1.13).", Examples: []string{"4"},
+			Reason: "a string or a list of strings, which no schema can say; always a list here",
+		},
+		{
+			Go: "config/types/network.PortRange", Base: model.IntOrString, Pattern: `^[0-9]{1,5}-[0-9]{1,5}$`, MaxLength: 11,
+			Doc: "A port or a range of ports.", Examples: []string{"1000-2000"}, Reason: "a number, or a string for a range; Talos refuses a single port as a string",
+		},
+		{
+			Go: "config/types/v1alpha1.Base64Bytes", Base: model.Bytes, MaxLength: 65536,
+			Examples: []string{"AQID"}, Reason: "bytes in base64",
+		},
+		{
+			Go: "config/types/v1alpha1.DiskSize", Base: model.NumberText, Pattern: `^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`, MaxLength: 32,
+			Doc: "A size such as 100GB.", Examples: []string{"100 GB", "10GiB"}, Reason: "a string or a number of bytes",
+		},
+		{
+			Go: "config/types/v1alpha1.FileMode", Base: model.Integer, Maximum: 4095,
+			Doc: "File permissions; the octal 0644 is 420.", Examples: []string{"420"}, Reason: "a number on the wire; Talos refuses a string",
+		},
+		{
+			Go: "config/types/v1alpha1.InstallDiskSizeMatcher", Pattern: `^(>=|<=|>|<|==)? *[0-9]+(\.[0-9]+)? *([kKMGTPE]i?)?B?$`, MaxLength: 32,
+			Doc: "A size, or a comparison such as >= 100GB.", Examples: []string{">= 100GB", "4GB"}, Reason: textual,
+		},
+		enum("config/types/v1alpha1.InstallDiskType", "ssd", "hdd", "nvme", "sd"),
+		enum("nethelpers.AutoHostnameKind", "off", "talos-addr", "stable"),
+		enum("nethelpers.DNSProtocol", "Do53", "DoT", "DoH"),
+		enum("nethelpers.DefaultAction", "accept", "block"),
+		enum("nethelpers.Protocol", "icmp", "tcp", "udp", "icmpv6"),
+		enum("resources/block.EncryptionProviderType", "none", "luks2"),
+		enum("resources/block.FilesystemType", "none", "xfs", "vfat", "ext4", "iso9660", "swapi", "virtiofs", "btrfs"),
+		enum("resources/block.VolumeType", "partition", "disk", "tmpfs", "directory", "symlink", "overlay", "external"),
+	}
+}
+
+const (
+	prefixPattern = `^[0-9a-fA-F:.]+/[0-9]{1,3}$`
+	prefixDoc     = "A network such as 10.0.0.0/8."
+)
+
+func prefixExamples() []string { return []string{"10.0.0.0/8", "fd00::/64"} }
+
+// enum lists the values as machinery spells them when it writes; it reads them in any case.
+func enum(goType string, values ...string) model.ScalarRow {
+	return model.ScalarRow{Go: goType, Enum: values, Reason: textual}
+}
+
+func lists() []model.ListRow {
+	return []model.ListRow{
+		{Go: "config/types/network.IngressConfig", Reason: merges},
+		{Go: "config/types/network.PortRanges", Reason: merges},
+		{Go: "config/types/network.SearchDomainList", Reason: merges},
+		{Go: "config/types/v1alpha1.AdmissionPluginConfigList", Reason: merges},
+		{Go: "config/types/v1alpha1.AuthorizationConfigAuthorizerConfigList", Reason: merges},
+		{Go: "config/types/v1alpha1.ClusterInlineManifests", Reason: merges},
+		{Go: "config/types/v1alpha1.NetworkDeviceList", Reason: merges},
+		{Go: "config/types/v1alpha1.VlanList", Reason: merges},
+	}
+}
+
+func maps() []model.MapRow {
+	return []model.MapRow{
+		{Go: "config/types/meta.Args", Reason: "a plain map on the wire; it merges by key"},
+	}
+}
