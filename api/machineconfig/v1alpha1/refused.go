@@ -54,11 +54,9 @@ func (e *RefusedError) Error() string {
 	lines := make([]string, 0, len(e.Fields))
 
 	for _, f := range e.Fields {
-		if strings.HasPrefix(f.Message, f.Path+":") {
-			lines = append(lines, f.Message)
-		} else {
-			lines = append(lines, f.Path+": "+f.Message)
-		}
+		// A message begins with the field as the schema knows it; here the whole path is known.
+		_, why, _ := strings.Cut(f.Message, ": ")
+		lines = append(lines, f.Path+": "+why)
 	}
 
 	return fmt.Sprintf("%s: %s", e.Kind, strings.Join(lines, "; "))

@@ -4,10 +4,6 @@
 
 package v1alpha1
 
-import (
-	"k8s.io/apimachinery/pkg/util/intstr"
-)
-
 // Sets the hostname, or how Talos derives one.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/hostnameconfig.
 type HostnameConfig struct {
@@ -98,9 +94,7 @@ type NetworkRulePortSelector struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	// +kubebuilder:validation:items:XIntOrString
-	// +kubebuilder:validation:items:Pattern=`^[0-9]{1,5}-[0-9]{1,5}$`
-	Ports []intstr.IntOrString `json:"ports,omitempty"`
+	Ports []NetworkPortRange `json:"ports,omitempty"`
 
 	// +optional
 	Protocol *NethelpersProtocol `json:"protocol,omitempty"`

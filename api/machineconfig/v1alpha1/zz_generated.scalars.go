@@ -4,6 +4,10 @@
 
 package v1alpha1
 
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
 // A size such as 10GiB.
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`
@@ -81,6 +85,31 @@ type NethelpersProtocol string
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^[0-9a-fA-F:.]+/[0-9]{1,3}$`
 type NetipPrefix string
+
+// A port or a range of ports.
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^[0-9]{1,5}-[0-9]{1,5}$`
+type NetworkPortRange intstr.IntOrString
+
+// UnmarshalJSON takes a number or a string.
+func (v *NetworkPortRange) UnmarshalJSON(data []byte) error {
+	return (*intstr.IntOrString)(v).UnmarshalJSON(data)
+}
+
+// MarshalJSON writes what was read.
+func (v NetworkPortRange) MarshalJSON() ([]byte, error) { return intstr.IntOrString(v).MarshalJSON() }
+
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+type Quantity intstr.IntOrString
+
+// UnmarshalJSON takes a number or a string.
+func (v *Quantity) UnmarshalJSON(data []byte) error {
+	return (*intstr.IntOrString)(v).UnmarshalJSON(data)
+}
+
+// MarshalJSON writes what was read.
+func (v Quantity) MarshalJSON() ([]byte, error) { return intstr.IntOrString(v).MarshalJSON() }
 
 // A duration such as 1h30m.
 // +kubebuilder:validation:MaxLength=64

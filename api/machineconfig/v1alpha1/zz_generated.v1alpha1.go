@@ -4,10 +4,6 @@
 
 package v1alpha1
 
-import (
-	"k8s.io/apimachinery/pkg/util/intstr"
-)
-
 // The machine and cluster settings that have no kind of their own in the node's Talos version.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/v1alpha1/config.
 type Config struct {
@@ -1335,11 +1331,11 @@ type V1alpha1RegistryTLSConfig struct {
 type V1alpha1ResourcesConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Requests map[string]intstr.IntOrString `json:"requests,omitempty"`
+	Requests map[string]Quantity `json:"requests,omitempty"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Limits map[string]intstr.IntOrString `json:"limits,omitempty"`
+	Limits map[string]Quantity `json:"limits,omitempty"`
 }
 
 type V1alpha1Route struct {

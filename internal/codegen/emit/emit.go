@@ -69,7 +69,7 @@ func Files(api *model.API, goPackage string) (map[string][]byte, error) {
 	}
 
 	if len(api.Scalars) > 0 {
-		if err := render("scalars", "scalars.go.tmpl", map[string]any{"Scalars": api.Scalars}); err != nil {
+		if err := render("scalars", "scalars.go.tmpl", map[string]any{"Scalars": api.Scalars, "Imports": imports(api.Scalars)}); err != nil {
 			return nil, err
 		}
 	}
@@ -80,8 +80,7 @@ func Files(api *model.API, goPackage string) (map[string][]byte, error) {
 	}
 
 	for _, pkg := range slices.Sorted(maps.Keys(byPackage)) {
-		data := map[string]any{"Structs": byPackage[pkg], "Imports": imports(byPackage[pkg])}
-		if err := render(pkg, "structs.go.tmpl", data); err != nil {
+		if err := render(pkg, "structs.go.tmpl", map[string]any{"Structs": byPackage[pkg]}); err != nil {
 			return nil, err
 		}
 	}
@@ -89,26 +88,15 @@ func Files(api *model.API, goPackage string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// imports lists what the fields of structs need.
-func imports(structs []*model.Struct) []string {
-	for _, s := range structs {
-		for _, f := range s.Fields {
-			if leaf(f.Type).Shape == model.IntText {
-				return []string{"k8s.io/apimachinery/pkg/util/intstr"}
-			}
+// imports lists what the scalars need.
+func imports(scalars []*model.Scalar) []string {
+	for _, s := range scalars {
+		if s.Base == model.IntOrString {
+			return []string{"k8s.io/apimachinery/pkg/util/intstr"}
 		}
 	}
 
 	return nil
-}
-
-// leaf strips lists and maps.
-func leaf(t model.Type) model.Type {
-	for t.Elem != nil {
-		t = *t.Elem
-	}
-
-	return t
 }
 
 // goType is a field's Go type. Whatever is optional and not a list or map is a pointer, so that a zero that the user wrote is
@@ -138,8 +126,6 @@ func typeName(t model.Type) string {
 		return "string"
 	case model.Base64:
 		return "[]byte"
-	case model.IntText:
-		return "intstr.IntOrString"
 	case model.ScalarRef:
 		return t.Scalar.Name
 	case model.StructRef:
@@ -165,6 +151,8 @@ func base(s *model.Scalar) string {
 		return "[]byte"
 	case model.Arguments:
 		return "[]string"
+	case model.IntOrString:
+		return "intstr.IntOrString"
 	default:
 		return "string"
 	}

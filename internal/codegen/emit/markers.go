@@ -52,10 +52,6 @@ func fieldMarkers(f *model.Field) []string {
 		out = append(out, fmt.Sprintf("%sMaximum=%d", elements, *f.Maximum))
 	}
 
-	if f.Pattern != "" && f.Type.Shape != model.Map {
-		out = append(out, elements+"XIntOrString", elements+"Pattern="+quotePattern(f.Pattern))
-	}
-
 	return out
 }
 
@@ -75,6 +71,8 @@ func scalarMarkers(s *model.Scalar) []string {
 		out = append(out, fmt.Sprintf("%sMaxLength=%d", validation, s.MaxLength))
 	case model.Integer:
 		out = append(out, validation+"Minimum=0", fmt.Sprintf("%sMaximum=%d", validation, s.Maximum))
+	case model.IntOrString:
+		out = append(out, validation+"XIntOrString")
 	case model.Arguments:
 		out = append(out, "listType=atomic", validation+"MaxItems=64", fmt.Sprintf("%sitems:MaxLength=%d", validation, s.MaxLength))
 	}

@@ -60,7 +60,7 @@ func (b *builder) field(v *types.Var, key, wire, at string) *Field {
 	f := &Field{Name: goName(wire), JSON: wire, Note: b.rows.note(key)}
 
 	if message, refused := b.rows.refusal(key); refused {
-		if !strings.HasPrefix(message, wire+":") && !strings.Contains(message, "."+wire+":") {
+		if name, _, _ := strings.Cut(message, ": "); name != wire && !strings.HasSuffix(name, "."+wire) {
 			b.fail("%s: the refusal of %s does not begin with the field's name as users write it", at, key)
 		}
 
@@ -71,7 +71,8 @@ func (b *builder) field(v *types.Var, key, wire, at string) *Field {
 	}
 
 	if form, overridden := b.rows.override(key); overridden {
-		b.give(f, form)
+		f.Type = b.formed(form, at)
+		b.bound(f, v.Type())
 	} else {
 		typ, ok := b.typeOf(v.Type(), key, at)
 		if !ok {
@@ -87,18 +88,15 @@ func (b *builder) field(v *types.Var, key, wire, at string) *Field {
 	return f
 }
 
-// give applies an override.
-func (b *builder) give(f *Field, form Form) {
-	switch form {
-	case Quantities:
-		f.Type = Type{Shape: Map, Elem: &Type{Shape: IntText}}
-		f.Pattern = quantityPattern
-		f.MaxItems = b.rows.tables.Bounds.MaxProperties
+// formed is the type that an override gives.
+func (b *builder) formed(form Form, at string) Type {
+	scalar := Type{Shape: ScalarRef, Scalar: b.namedScalar(form.Name, "form "+form.Name, form.Scalar, at)}
+	if form.Map {
+		return Type{Shape: Map, Elem: &scalar}
 	}
-}
 
-// quantityPattern is what Kubernetes accepts as a quantity.
-const quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+	return scalar
+}
 
 // bound sets the bounds that follow from a field's form.
 func (b *builder) bound(f *Field, t types.Type) {
@@ -121,10 +119,6 @@ func (b *builder) bound(f *Field, t types.Type) {
 		}
 	case Int32, Int64:
 		f.Minimum, f.Maximum = integerRange(t)
-	case IntText:
-		if row := b.rows.scalar(elementType(t)); row != nil {
-			f.Pattern = row.Pattern
-		}
 	}
 }
 

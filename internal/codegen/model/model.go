@@ -59,8 +59,6 @@ type Field struct {
 	// MaxLength bounds a string or the strings of a list, MaxItems a list or map, Minimum and Maximum an integer.
 	MaxLength, MaxItems int
 	Minimum, Maximum    *int64
-	// Pattern is for an int-or-string, alone or in a list or map.
-	Pattern string
 }
 
 // Shape is the kind of a Type.
@@ -73,7 +71,6 @@ const (
 	Int64
 	Text
 	Base64
-	IntText
 	ScalarRef
 	StructRef
 	List

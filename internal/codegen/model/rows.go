@@ -245,7 +245,11 @@ func (x *rowIndex) shortName(t types.Type) string {
 }
 
 // checkScalar proves a substitution's row: its pattern compiles, its examples fit its own rules, and it has at least one.
-func checkScalar(s *Scalar) error {
+func checkScalar(s *Scalar, bounds Bounds) error {
+	if len(s.Doc) > bounds.MaxNote {
+		return fmt.Errorf("%s%s: the text has %d bytes, at most %d fit the schema", inScalars, s.Source, len(s.Doc), bounds.MaxNote)
+	}
+
 	if len(s.Enum) > 0 {
 		return nil
 	}
@@ -260,7 +264,7 @@ func checkScalar(s *Scalar) error {
 	}
 
 	for _, example := range s.Examples {
-		if s.Pattern != "" && !pattern.MatchString(example) {
+		if !pattern.MatchString(example) {
 			return fmt.Errorf("%s%s: the example %q does not match the row's own pattern", inScalars, s.Source, example)
 		}
 	}

@@ -117,14 +117,14 @@ type Override struct {
 	Reason string
 }
 
-// Form is a form that a field can be given.
-type Form int
-
-// The forms.
-const (
-	// Quantities is a map from resource name to quantity, such as Kubernetes' ResourceList, kept as written.
-	Quantities Form = iota + 1
-)
+// Form is a form that a field can be given: a scalar, or a map of scalars.
+type Form struct {
+	Map bool
+	// Name is the Go name of the scalar.
+	Name string
+	// Scalar has the rules; its Go type and reason are not used.
+	Scalar ScalarRow
+}
 
 // Note is the text of a field.
 type Note struct{ Go, Text string }

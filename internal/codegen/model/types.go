@@ -48,10 +48,6 @@ func (b *builder) listOf(t *types.Slice, key, at string) (Type, bool) {
 
 func (b *builder) namedType(named *types.Named, key, at string) (Type, bool) {
 	if row := b.rows.scalar(named); row != nil {
-		if row.Base == IntOrString {
-			return Type{Shape: IntText}, true
-		}
-
 		return Type{Shape: ScalarRef, Scalar: b.scalar(named, *row, at)}, true
 	}
 
@@ -89,8 +85,12 @@ func (b *builder) namedType(named *types.Named, key, at string) (Type, bool) {
 }
 
 func (b *builder) scalar(named *types.Named, row ScalarRow, at string) *Scalar {
-	source := b.rows.shortType(named)
+	name := goName(path.Base(named.Obj().Pkg().Path())) + upperFirst(named.Obj().Name())
 
+	return b.namedScalar(name, b.rows.shortType(named), row, at)
+}
+
+func (b *builder) namedScalar(name, source string, row ScalarRow, at string) *Scalar {
 	if s, done := b.scalars[source]; done {
 		return s
 	}
@@ -99,12 +99,12 @@ func (b *builder) scalar(named *types.Named, row ScalarRow, at string) *Scalar {
 		row.MaxLength = b.rows.tables.Bounds.MaxLength
 	}
 
-	s := &Scalar{Name: goName(path.Base(named.Obj().Pkg().Path())) + upperFirst(named.Obj().Name()), Source: source, ScalarRow: row}
+	s := &Scalar{Name: name, Source: source, ScalarRow: row}
 
 	b.claim(s.Name, source)
 	b.scalars[source] = s
 
-	if err := checkScalar(s); err != nil {
+	if err := checkScalar(s, b.rows.tables.Bounds); err != nil {
 		b.fail("%s: %w", at, err)
 	}
 

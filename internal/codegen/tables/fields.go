@@ -9,9 +9,14 @@ const legacy = "config/types/v1alpha1."
 func overrides() []model.Override {
 	const upstream = "free-form in machinery; Kubernetes' ResourceList, kept as written"
 
+	quantities := model.Form{Map: true, Name: "Quantity", Scalar: model.ScalarRow{
+		Base: model.IntOrString, MaxLength: 64, Examples: []string{"100m", "1Gi"},
+		Pattern: `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`,
+	}}
+
 	return []model.Override{
-		{Go: legacy + "ResourcesConfig.Requests", As: model.Quantities, Reason: upstream},
-		{Go: legacy + "ResourcesConfig.Limits", As: model.Quantities, Reason: upstream},
+		{Go: legacy + "ResourcesConfig.Requests", As: quantities, Reason: upstream},
+		{Go: legacy + "ResourcesConfig.Limits", As: quantities, Reason: upstream},
 	}
 }
 
