@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// wanted names what a plain type takes.
+func wanted(t reflect.Type) string {
+	if t == durationType {
+		return `a duration such as "1m30s"`
+	}
+
+	switch t.Kind() { //nolint:exhaustive // the rest is the default
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "a whole number"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return fmt.Sprintf("a whole number from 0 to %d", ^uint64(0)>>(64-t.Bits())) //nolint:gosec // bits are 8 to 64
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	default:
+		return "text"
+	}
+}
+
+// found names the shape of a node, never its value, which may be a secret.
+func found(node *yaml.Node) string {
+	switch node.Kind { //nolint:exhaustive // the rest is the default
+	case yaml.MappingNode:
+		return "a map"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+
+	switch node.ShortTag() {
+	case "!!int":
+		return "a whole number"
+	case "!!float":
+		return "a fractional number"
+	case "!!bool":
+		return "true or false"
+	case "!!null":
+		return "null"
+	default:
+		return "text"
+	}
+}
+
+// unknownField names the field that may have been meant.
+func unknownField(p *plan, name string) error {
+	if near := nearest(p, name); near != "" {
+		return fmt.Errorf("unknown field; did you mean %q?", near)
+	}
+
+	names := make([]string, 0, len(p.fields))
+	for i := range p.fields {
+		names = append(names, p.fields[i].name)
+	}
+
+	slices.Sort(names)
+
+	if len(names) > 12 {
+		return errors.New("unknown field")
+	}
+
+	return fmt.Errorf("unknown field; the fields here are %s", strings.Join(names, ", "))
+}
+
+func nearest(p *plan, name string) string {
+	best, least := "", 3
+
+	for i := range p.fields {
+		candidate := p.fields[i].name
+		if strings.EqualFold(candidate, name) {
+			return candidate
+		}
+
+		if d := distance(candidate, name); d < least && d < len(candidate) {
+			best, least = candidate, d
+		}
+	}
+
+	return best
+}
+
+// distance is the number of letters to add, drop or change.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+
+	return row[len(b)]
+}
