@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+)
+
+// refusedField is a place in a document that is refused.
+type refusedField struct {
+	path    []string // JSON names; [] stands for a list's item, {} for a map's value
+	typ     reflect.Type
+	message string
+}
+
+// refusedFields walks the types, so that no refused field is left out of the tests.
+func refusedFields() []refusedField {
+	var out []refusedField
+
+	var walk func(t reflect.Type, path []string)
+
+	walk = func(t reflect.Type, path []string) {
+		switch t.Kind() {
+		case reflect.Pointer:
+			walk(t.Elem(), path)
+		case reflect.Slice:
+			walk(t.Elem(), append(path[:len(path):len(path)], "[]"))
+		case reflect.Map:
+			walk(t.Elem(), append(path[:len(path):len(path)], "{}"))
+		case reflect.Struct:
+			for i := range t.NumField() {
+				f := t.Field(i)
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				at := append(path[:len(path):len(path)], name)
+
+				if message, refused := f.Tag.Lookup("refused"); refused {
+					out = append(out, refusedField{path: at, typ: f.Type, message: message})
+				} else if f.IsExported() {
+					walk(f.Type, at)
+				}
+			}
+		}
+	}
+
+	walk(reflect.TypeFor[machineconfigv1alpha1.Document](), nil)
+
+	return out
+}
+
+// secret is a value that no error may show.
+const secret = "c2VjcmV0LXZhbHVl"
+
+// values are what users might write in a refused place.
+func (f refusedField) values() map[string]any {
+	object := map[string]any{"crt": secret, "key": secret, "nested": map[string]any{"password": secret}}
+
+	switch {
+	case f.typ == reflect.TypeFor[*machineconfigv1alpha1.RefusedValue]():
+		return map[string]any{"value": secret, "empty": ""}
+	case f.typ.Kind() == reflect.Slice:
+		return map[string]any{"item": []any{object}, "empty item": []any{map[string]any{}}, "empty": []any{}}
+	default:
+		return map[string]any{"object": object, "empty": map[string]any{}}
+	}
+}
+
+// document puts a value into the place, and whatever is required around it.
+func (f refusedField) document(t *testing.T, value any) string {
+	t.Helper()
+
+	for i := len(f.path) - 1; i >= 0; i-- {
+		switch f.path[i] {
+		case "[]":
+			value = []any{value}
+		case "{}":
+			value = map[string]any{"key": value}
+		default:
+			value = map[string]any{f.path[i]: value}
+		}
+	}
+
+	doc := value.(map[string]any) //nolint:forcetypeassert // a path begins with a field
+
+	member := f.path[0]
+
+	typ := reflect.TypeFor[machineconfigv1alpha1.Document]()
+	for i := range typ.NumField() {
+		if name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ","); name == member {
+			doc["kind"] = typ.Field(i).Name
+
+			if named, ok := typ.Field(i).Type.Elem().FieldByName("Name"); ok && named.Type.Kind() == reflect.String {
+				doc[member].(map[string]any)["name"] = "n" //nolint:forcetypeassert // a member is an object
+			}
+		}
+	}
+
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatalf("test document: %v", err)
+	}
+
+	return string(raw)
+}
+
+func TestRefusedFieldsAreRefused(t *testing.T) {
+	server := newAPIServer(t)
+	fields := refusedFields()
+
+	if len(fields) < 30 {
+		t.Fatalf("found %d refused fields; the walk misses some", len(fields))
+	}
+
+	t.Logf("%d places are refused", len(fields))
+
+	for _, f := range fields {
+		for name, value := range f.values() {
+			t.Run(strings.Join(f.path, ".")+"/"+name, func(t *testing.T) {
+				raw := f.document(t, value)
+
+				errs := server.validate(t, raw)
+				if len(errs) != 1 || errs[0].Type != field.ErrorTypeForbidden || !strings.Contains(errs[0].Detail, f.message) {
+					t.Errorf("the API server says %v, want exactly: forbidden: %s", errs.ToAggregate(), f.message)
+				}
+
+				if errs.ToAggregate() != nil && strings.Contains(errs.ToAggregate().Error(), secret) {
+					t.Errorf("the API server's error shows the value: %v", errs.ToAggregate())
+				}
+
+				testClientRefuses(t, raw, f.message)
+			})
+		}
+	}
+}
+
+// testClientRefuses proves that an object which was stored before a rule existed is refused as well, and keeps no value.
+func testClientRefuses(t *testing.T, raw, message string) {
+	t.Helper()
+
+	doc := machineconfigv1alpha1.Document{}
+	if err := json.Unmarshal([]byte(raw), &doc); err != nil {
+		t.Fatalf("an object that was stored earlier must stay readable: %v", err)
+	}
+
+	kept, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatalf("encode: %v", err)
+	}
+
+	if strings.Contains(string(kept), secret) {
+		t.Errorf("the value is kept: %s", kept)
+	}
+
+	_, why, _ := strings.Cut(message, ": ")
+
+	_, err = doc.TalosJSON()
+	if err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("TalosJSON says %v, want: %s", err, why)
+	}
+
+	if err != nil && strings.Contains(err.Error(), secret) {
+		t.Errorf("TalosJSON's error shows the value: %v", err)
+	}
+}
