@@ -32,6 +32,10 @@ const (
 	// conditions say.
 	TalosConfigDataSecretNotAvailableReason = clusterv1.NotAvailableReason
 
+	// TalosConfigDataSecretNotNeededReason is the reason when the Secret was deleted after the machine had joined, which does
+	// not read it again: the condition stays true.
+	TalosConfigDataSecretNotNeededReason = "NotNeeded"
+
 	// TalosConfigDataSecretForeignReason is the reason when a Secret of the name exists and belongs to something else. It is
 	// never reused: delete or rename it.
 	TalosConfigDataSecretForeignReason = "ForeignSecret"

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Annotations of the Secrets that the bootstrap provider writes. They hold what must survive a move between management
+// clusters, which drops status.
+const (
+	// ConfigContractAnnotation is the config contract of a machine config on its data Secret, for example "v1.14".
+	ConfigContractAnnotation = "bootstrap.ichor.maesh.dev/config-contract"
+
+	// RenderedHashAnnotation is the SHA-256 of a machine config on its data Secret, in hex; see TalosConfig's status.renderedHash.
+	RenderedHashAnnotation = "bootstrap.ichor.maesh.dev/rendered-hash"
+
+	// RenderedInputsAnnotation is the objects that went into a machine config on its data Secret, as JSON; see TalosConfig's
+	// status.inputs.
+	RenderedInputsAnnotation = "bootstrap.ichor.maesh.dev/rendered-inputs"
+)
