@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/blang/semver/v4"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/gendata"
 )
@@ -108,6 +109,16 @@ func (c Contract) Machinery() *config.VersionContract {
 	}
 
 	return &config.VersionContract{Major: c.major, Minor: c.minor}
+}
+
+// Talos is the first release whose format the contract is. It stands for the Talos of a machine of which only the contract is known. For
+// a contract that is older than the oldest Talos that nodes may run it is that oldest one.
+func (c Contract) Talos() Talos {
+	if c.IsZero() {
+		return Talos{}
+	}
+
+	return Talos{version: semver.Version{Major: uint64(talosMajor), Minor: uint64(max(c.minor, oldestNodeMinor))}} //nolint:gosec // never negative
 }
 
 // AtLeast reports whether the contract is that of Talos 1.<minor> or newer.

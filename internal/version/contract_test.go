@@ -194,6 +194,15 @@ func TestContractOrder(t *testing.T) {
 	}
 }
 
+func TestContractTalos(t *testing.T) {
+	t.Parallel()
+
+	got := []string{mustContract(t, "v1.14").Talos().String(), mustContract(t, "v1.12").Talos().String(), mustContract(t, "v1.5").Talos().String(), version.Contract{}.Talos().String()}
+	if diff := cmp.Diff([]string{"v1.14.0", "v1.12.0", "v1.12.0", ""}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestUnsetContractHasNoMachineryForm(t *testing.T) {
 	t.Parallel()
 

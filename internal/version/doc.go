@@ -7,5 +7,5 @@
 // written, and an old format stays valid on a newer Talos. A Talos is what a node runs: "v1.14.1".
 //
 // The package is pure: tables and functions over them. Every package of the module may import it; it imports Talos' machinery
-// (config, compatibility, gendata and the message type that compatibility wants) and nothing of Ichor.
+// (config, compatibility, version, gendata) and nothing of Ichor.
 package version

@@ -10,26 +10,30 @@ import (
 	"strings"
 )
 
-// Document is one document of a machine config, as far as versions are concerned.
-type Document struct {
-	// Kind of the document. The legacy document's is "v1alpha1".
+// TooNewError says that a document kind, or a field of one, came with a newer Talos than the one that the machine runs.
+type TooNewError struct {
+	// Kind of the document.
 	Kind string
 
-	// Name of the document; empty for kinds that have none. It is used in errors only.
-	Name string
+	// Field is the JSON Pointer of the field. Empty when the node does not know the whole kind.
+	Field string
 
-	// Fields are JSON Pointers of the fields that the document sets, for example "/mount/secure". Only leaves are needed: a leaf that
-	// the node's Talos does not know may be so because of any field above it. List indices are numbers.
-	Fields []string
+	// Since is the contract of the first Talos that knows it.
+	Since Contract
+
+	// Talos is what the machine runs.
+	Talos Talos
 }
 
-// String names the document as errors do: kind, and name if it has one.
-func (d Document) String() string {
-	if d.Name == "" {
-		return d.Kind
+// Error names what is too new, the Talos that it needs and the Talos that the machine runs.
+func (e *TooNewError) Error() string {
+	if e.Field == "" {
+		return fmt.Sprintf("document kind %s needs Talos %s or newer, and the machine runs %s: remove the document, or upgrade the machine first",
+			e.Kind, e.Since, e.Talos)
 	}
 
-	return d.Kind + "/" + d.Name
+	return fmt.Sprintf("field %s of %s needs Talos %s or newer, and the machine runs %s: remove the field, or upgrade the machine first",
+		e.Field, e.Kind, e.Since, e.Talos)
 }
 
 // Kinds lists every document kind of machinery's registry, sorted. The legacy document's is "v1alpha1".
@@ -71,67 +75,69 @@ func contains(field, pointer string) bool {
 	return true
 }
 
-// CheckDocuments checks that a node knows every document kind and every field of a machine config. The node's Talos is given by its
-// contract (Talos.Contract): a node refuses a whole config for one kind or field that it does not know, and machinery, which is newer,
-// does not notice. The error names every offender, the Talos that it needs and the Talos that the machine runs.
-func CheckDocuments(node Contract, documents []Document) error {
-	if node.IsZero() {
+// CheckDocument checks that a node knows a document kind and the given fields of it. A node refuses a whole config for one kind or field
+// that it does not know, and machinery, which is newer, does not notice. Fields are JSON Pointers with list indices as numbers; leaves
+// are enough, since whatever is above a leaf is looked at too. The legacy document has the kind "v1alpha1".
+//
+// The error holds a *TooNewError for the kind, or for each field that is too new, in order, each once however many leaves are below it.
+func CheckDocument(talos Talos, kind string, fields ...string) error {
+	if talos.IsZero() {
 		return errors.New("the Talos of the machine must be known to check documents against it")
 	}
 
-	var errs []error
+	since, known := FirstSupported(kind, "")
+	if !known {
+		return fmt.Errorf("talos has no document kind %q", kind)
+	}
 
-	for _, document := range documents {
-		since, known := FirstSupported(document.Kind, "")
+	if talos.Contract().Less(since) {
+		return &TooNewError{Kind: kind, Since: since, Talos: talos}
+	}
 
-		switch {
-		case !known:
-			errs = append(errs, fmt.Errorf("%s: Talos has no document kind %q", document, document.Kind))
-		case node.Less(since):
-			errs = append(errs, fmt.Errorf("%s: needs Talos %s or newer, and the machine runs %s: remove the document, or upgrade the machine first",
-				document, since, node))
-		default:
-			errs = append(errs, checkFields(node, document)...)
-		}
+	errs := []error{}
+
+	for _, pointer := range tooNew(talos.Contract(), kind, fields) {
+		since, _ := FirstSupported(kind, pointer)
+		errs = append(errs, &TooNewError{Kind: kind, Field: pointer, Since: since, Talos: talos})
 	}
 
 	return errors.Join(errs...)
 }
 
-// checkFields reports each field once that is too new for the node, however many leaves are below it, in the order of the fields.
-func checkFields(node Contract, document Document) []error {
-	rows := firstMinorOfField[document.Kind]
-	if len(rows) == 0 {
-		return nil
-	}
+// tooNew lists the fields that the node does not know, above or at the given ones.
+func tooNew(node Contract, kind string, fields []string) []string {
+	var found []string
 
-	var tooNew []string
-
-	for field, since := range rows {
+	for field, since := range firstMinorOfField[kind] {
 		if node.AtLeast(since) {
 			continue
 		}
 
 		depth := strings.Count(field, "/")
 
-		for _, pointer := range document.Fields {
+		for _, pointer := range fields {
 			if contains(field, pointer) {
-				tooNew = append(tooNew, prefix(pointer, depth))
+				found = append(found, prefix(pointer, depth))
 			}
 		}
 	}
 
-	slices.Sort(tooNew)
+	slices.Sort(found)
 
-	errs := make([]error, 0, len(tooNew))
+	return outermost(slices.Compact(found))
+}
 
-	for _, pointer := range slices.Compact(tooNew) {
-		since, _ := FirstSupported(document.Kind, pointer)
-		errs = append(errs, fmt.Errorf("%s: field %s needs Talos %s or newer, and the machine runs %s: remove the field, or upgrade the machine first",
-			document, pointer, since, node))
+// outermost leaves out what is below another field of the sorted list.
+func outermost(sorted []string) []string {
+	kept := sorted[:0]
+
+	for _, pointer := range sorted {
+		if len(kept) == 0 || !strings.HasPrefix(pointer, kept[len(kept)-1]+"/") {
+			kept = append(kept, pointer)
+		}
 	}
 
-	return errs
+	return kept
 }
 
 // prefix returns the first segments of a JSON Pointer.

@@ -3,6 +3,7 @@
 package version_test
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -59,61 +60,77 @@ func TestFirstSupported(t *testing.T) {
 	}
 }
 
-func TestCheckDocuments(t *testing.T) {
+func TestCheckDocument(t *testing.T) {
 	t.Parallel()
 
-	volume := version.Document{Kind: "UserVolumeConfig", Name: "longhorn", Fields: []string{
-		"/name", "/provisioning/diskSelector/match", "/mount/disableAccessTime", "/mount/secure", "/trim/enabled",
-	}}
+	volume := []string{"/name", "/provisioning/diskSelector/match", "/mount/disableAccessTime", "/mount/secure", "/trim/enabled"}
+
+	const advice = ": remove the field, or upgrade the machine first"
 
 	tests := map[string]struct {
-		node      string
-		documents []version.Document
-		want      string
+		talos  string
+		kind   string
+		fields []string
+		want   string
 	}{
-		"all known": {node: "v1.14", documents: []version.Document{volume, {Kind: "KubeNodeConfig"}}},
-		"nothing":   {node: "v1.12"},
+		"all known":   {talos: "v1.14.1", kind: "UserVolumeConfig", fields: volume},
+		"no fields":   {talos: "v1.12.0", kind: "UserVolumeConfig"},
+		"newer patch": {talos: "v1.14.9", kind: "KubeNodeConfig", fields: []string{"/labels/a"}},
+		"pre-release": {talos: "v1.14.0-rc.1", kind: "KubeNodeConfig"},
 		"kind too new": {
-			node: "v1.13", documents: []version.Document{{Kind: "HostnameConfig"}, {Kind: "KernelModuleConfig", Name: "nvme_tcp"}},
-			want: "KernelModuleConfig/nvme_tcp: needs Talos v1.14 or newer, and the machine runs v1.13: remove the document, or upgrade the machine first",
+			talos: "v1.13.2", kind: "KernelModuleConfig", fields: []string{"/name"},
+			want: "document kind KernelModuleConfig needs Talos v1.14 or newer, and the machine runs v1.13.2: remove the document, or upgrade the machine first",
 		},
 		"fields too new, each named once": {
-			node: "v1.12", documents: []version.Document{volume},
-			want: "UserVolumeConfig/longhorn: field /mount needs Talos v1.13 or newer, and the machine runs v1.12: remove the field, or upgrade the machine first\n" +
-				"UserVolumeConfig/longhorn: field /trim needs Talos v1.14 or newer, and the machine runs v1.12: remove the field, or upgrade the machine first",
+			talos: "v1.12.3", kind: "UserVolumeConfig", fields: volume,
+			want: "field /mount of UserVolumeConfig needs Talos v1.13 or newer, and the machine runs v1.12.3" + advice +
+				"\nfield /trim of UserVolumeConfig needs Talos v1.14 or newer, and the machine runs v1.12.3" + advice,
 		},
-		"one field too new": {
-			node: "v1.13", documents: []version.Document{volume},
-			want: "UserVolumeConfig/longhorn: field /trim needs Talos v1.14 or newer, and the machine runs v1.13: remove the field, or upgrade the machine first",
+		"field below one that is too new as well": {
+			talos: "v1.12.3", kind: "VolumeConfig", fields: []string{"/mount/disableAccessTime"},
+			want: "field /mount of VolumeConfig needs Talos v1.13 or newer, and the machine runs v1.12.3" + advice,
 		},
-		"every offender of every document": {
-			node: "v1.12", documents: []version.Document{
-				{Kind: "ResolverConfig", Fields: []string{"/nameservers/0/protocol", "/nameservers/2/protocol"}},
-				{Kind: "SysctlConfig", Fields: []string{"/params/a"}},
-			},
-			want: "ResolverConfig: field /nameservers/0/protocol needs Talos v1.14 or newer, and the machine runs v1.12: remove the field, or upgrade the machine first\n" +
-				"ResolverConfig: field /nameservers/2/protocol needs Talos v1.14 or newer, and the machine runs v1.12: remove the field, or upgrade the machine first\n" +
-				"SysctlConfig: needs Talos v1.14 or newer, and the machine runs v1.12: remove the document, or upgrade the machine first",
+		"newer field below one that is known": {
+			talos: "v1.13.0", kind: "VolumeConfig", fields: []string{"/mount/disableAccessTime", "/mount/secure"},
+			want: "field /mount/disableAccessTime of VolumeConfig needs Talos v1.14 or newer, and the machine runs v1.13.0" + advice,
 		},
-		"unknown kind": {
-			node: "v1.14", documents: []version.Document{{Kind: "UserVolume", Name: "a"}},
-			want: `UserVolume/a: Talos has no document kind "UserVolume"`,
+		"every item of a list": {
+			talos: "v1.12.3", kind: "ResolverConfig", fields: []string{"/nameservers/0/protocol", "/nameservers/2/protocol"},
+			want: "field /nameservers/0/protocol of ResolverConfig needs Talos v1.14 or newer, and the machine runs v1.12.3" + advice +
+				"\nfield /nameservers/2/protocol of ResolverConfig needs Talos v1.14 or newer, and the machine runs v1.12.3" + advice,
 		},
+		"unknown kind": {talos: "v1.14.1", kind: "UserVolume", want: `talos has no document kind "UserVolume"`},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := version.CheckDocuments(mustContract(t, tc.node), tc.documents)
+			err := version.CheckDocument(mustTalos(t, tc.talos), tc.kind, tc.fields...)
 			if diff := cmp.Diff(tc.want, errorText(err)); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 		})
 	}
 
-	if version.CheckDocuments(version.Contract{}, nil) == nil {
-		t.Error("an unset contract knows everything")
+	if version.CheckDocument(version.Talos{}, "HostnameConfig") == nil {
+		t.Error("an unset Talos knows everything")
+	}
+}
+
+func TestTooNewErrorTellsTheField(t *testing.T) {
+	t.Parallel()
+
+	err := version.CheckDocument(mustTalos(t, "v1.13.2"), "UserVolumeConfig", "/scrub/interval")
+
+	got := &version.TooNewError{}
+	if !errors.As(err, &got) {
+		t.Fatalf("error %v is no TooNewError", err)
+	}
+
+	want := []string{"UserVolumeConfig", "/scrub", "v1.14", "v1.13.2"}
+	if diff := cmp.Diff(want, []string{got.Kind, got.Field, got.Since.String(), got.Talos.String()}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	machineryversion "github.com/siderolabs/talos/pkg/machinery/version"
 )
 
 // Talos is a release of Talos that a node runs, such as v1.14.1. The zero value is no release.
@@ -75,9 +75,12 @@ func (t Talos) Equal(other Talos) bool {
 	return t.Compare(other) == 0
 }
 
-// machinery returns the release in the form of machinery's compatibility tables.
+// machinery returns the release in the form of machinery's compatibility tables. They want it as a node reports it; only the tag counts.
 func (t Talos) machinery() (*compatibility.TalosVersion, error) {
-	return compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: t.String()})
+	report := machineryversion.NewVersion()
+	report.Tag = t.String()
+
+	return compatibility.ParseTalosVersion(report)
 }
 
 // parseRelease parses a full version with a leading v. It does not use semver's tolerant form, which takes "v1" for 1.0.0.
