@@ -141,7 +141,7 @@ func (c *Config) applyDocument(pd *patchDocument, observe Observer) error {
 
 	for _, fs := range pd.said.fields {
 		f := &d.plan.fields[fs.index]
-		if identity(f.name) {
+		if identity(f.name) && d.id.Kind != LegacyKind {
 			continue
 		}
 

@@ -56,7 +56,8 @@ func (v Value) Format(state fmt.State, verb rune) {
 // MarshalText implements encoding.TextMarshaler, for JSON and YAML.
 func (v Value) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// Leaf is one scalar, or one empty map or list, of the encoded config.
+// Leaf is one scalar, or one empty map or list, of the encoded config. A
+// component's argument with several values (extraArgs) is one leaf.
 type Leaf struct {
 	ID ID
 	// Pointer is the JSON pointer within the document.
@@ -106,10 +107,13 @@ type flattener struct {
 }
 
 func (f *flattener) leaf(text string, secrets *secretNode) {
+	// An empty secret is none, and to mask it would tell that it is set.
+	secret := text != "" && (secrets.isSecret() || hasUserInfo(text))
+
 	f.leaves = append(f.leaves, Leaf{
 		ID:      f.id,
 		Pointer: string(f.path),
-		Value:   Value{text: text, secret: secrets.isSecret() || hasUserInfo(text)},
+		Value:   Value{text: text, secret: secret},
 	})
 }
 

@@ -4,6 +4,7 @@ package merge
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -95,4 +96,31 @@ func maskNode(node *yaml.Node, pointer string, secrets map[string]bool) {
 		}
 	case yaml.ScalarNode, yaml.AliasNode, yaml.StreamNode:
 	}
+}
+
+// EncodeDocument writes one document as Encode does.
+func (c *Config) EncodeDocument(id ID) ([]byte, error) {
+	d := c.find(id)
+	if d == nil {
+		return nil, &Error{Index: -1, ID: id, Err: errors.New("the config has no such document")}
+	}
+
+	return d.encode()
+}
+
+// Pointers lists the JSON Pointers of a document's leaves, none for one that the config does not have.
+func (c *Config) Pointers(id ID) []string {
+	d := c.find(id)
+	if d == nil {
+		return nil
+	}
+
+	leaves := d.flat()
+	pointers := make([]string, len(leaves))
+
+	for i, leaf := range leaves {
+		pointers[i] = leaf.Pointer
+	}
+
+	return pointers
 }

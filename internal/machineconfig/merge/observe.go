@@ -52,8 +52,8 @@ func (c Change) Same() bool {
 
 // Observer is told every leaf that an Apply or Delete sets, removes or moves. A
 // value that is set again to what it was is reported too, since the source has
-// set it last then. What identifies a document (apiVersion, kind, name) is
-// reported only when the document is added or deleted. A nil Observer costs
+// set it last then. What identifies a modern document (apiVersion, kind, name)
+// is reported only when the document is added or deleted. A nil Observer costs
 // nothing.
 type Observer func(Change)
 

@@ -31,7 +31,9 @@ func (m *merging) merge(dst, src reflect.Value, p *plan, s *said, replace bool) 
 			return nil
 		}
 
-		if dst.IsNil() {
+		// A pointer to a scalar is replaced, not written through, so that one
+		// that a copy shares with its original is harmless.
+		if dst.IsNil() || p.elem.shape == shapeScalar {
 			m.set(dst, src, p)
 
 			return nil

@@ -19,14 +19,9 @@ type secretNode struct {
 	secret bool
 	names  map[string]*secretNode
 	any    *secretNode // elements of a list or map
-	key    bool        // the key of a map makes it secret
 }
 
-var (
-	secretLeaf = &secretNode{secret: true}
-	// keyedLeaf is secret by its name alone.
-	keyedLeaf = &secretNode{secret: true, key: true}
-)
+var secretLeaf = &secretNode{secret: true}
 
 func (n *secretNode) isSecret() bool { return n != nil && n.secret }
 
@@ -60,7 +55,7 @@ func (n *secretNode) element(key string) *secretNode {
 	}
 
 	if soundsSecret(key) {
-		return keyedLeaf
+		return secretLeaf
 	}
 
 	return nil
@@ -133,9 +128,11 @@ var contentSecrets = map[string][]string{
 	"KubeAPIServerConfig":          {"/env/*"},
 	"KubeControllerManagerConfig":  {"/env/*"},
 	"KubeCredentialProviderConfig": {"/configuration/providers/*/env/*/value"},
-	"KubeExternalManifestConfig":   {"/headers/*"},
-	"KubeInlineManifestConfig":     {"/manifest"},
-	"KubeSchedulerConfig":          {"/env/*"},
+	// Redact looks into this free-form value, where the filled document has nothing for it.
+	"KubeEtcdEncryptionConfig":   {"/config/resources/*/providers/*/*/keys/*/secret"},
+	"KubeExternalManifestConfig": {"/headers/*"},
+	"KubeInlineManifestConfig":   {"/manifest"},
+	"KubeSchedulerConfig":        {"/env/*"},
 	"KubeStaticPodConfig": {
 		"/pod/spec/containers/*/env/*/value",
 		"/pod/spec/initContainers/*/env/*/value",

@@ -15,10 +15,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// cloneDocument copies a document deeply. The legacy document's own copy
-// shares the endpoint's URL with the original, so that is copied here.
-// Machinery's copy panics on free-form values that it does not know, such as a
-// YAML timestamp; that is an error here.
+// cloneDocument copies a document deeply. The legacy document is copied field by
+// field, because its own copy shares annotations, the endpoint's URL and more
+// with the original. Machinery's copy panics on free-form values that it does
+// not know, such as a YAML timestamp; that is an error here.
 func cloneDocument(doc config.Document) (clone config.Document, err error) {
 	defer func() {
 		if recover() != nil {
@@ -26,15 +26,19 @@ func cloneDocument(doc config.Document) (clone config.Document, err error) {
 		}
 	}()
 
-	clone = doc.Clone()
-
-	if legacy, ok := clone.(*v1alpha1.Config); ok && legacy.ClusterConfig != nil && legacy.ClusterConfig.ControlPlane != nil {
-		if e := legacy.ClusterConfig.ControlPlane.Endpoint; e != nil && e.URL != nil {
-			legacy.ClusterConfig.ControlPlane.Endpoint = &v1alpha1.Endpoint{URL: copyURL(e.URL)}
-		}
+	legacy, ok := doc.(*v1alpha1.Config)
+	if !ok {
+		return doc.Clone(), nil
 	}
 
-	return clone, nil
+	v := reflect.ValueOf(legacy)
+
+	p, err := planFor(v.Type())
+	if err != nil {
+		return nil, err
+	}
+
+	return cloneValue(v, p).Interface().(config.Document), nil //nolint:forcetypeassert // a copy has the type of its original
 }
 
 func copyURL(u *url.URL) *url.URL {
