@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && !linux
+
+package harness
+
+import "syscall"
+
+// processAttributes put a component in a process group of its own, so that an interrupt at the terminal reaches us
+// alone and we stop the components in order. Only Linux also ends it when we are killed.
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
