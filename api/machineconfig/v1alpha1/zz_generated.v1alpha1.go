@@ -524,10 +524,12 @@ type V1alpha1DeviceVIPConfig struct {
 	IP *string `json:"ip,omitempty"`
 
 	// +optional
-	EquinixMetal *V1alpha1VIPEquinixMetalConfig `json:"equinixMetal,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="false",message="vip.equinixMetal: a credential must not stand in a document, and no reference for it is offered yet",reason="FieldValueForbidden"
+	EquinixMetal *RefusedObject `json:"equinixMetal,omitempty" refused:"vip.equinixMetal: a credential must not stand in a document, and no reference for it is offered yet"`
 
 	// +optional
-	Hcloud *V1alpha1VIPHCloudConfig `json:"hcloud,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="false",message="vip.hcloud: a credential must not stand in a document, and no reference for it is offered yet",reason="FieldValueForbidden"
+	Hcloud *RefusedObject `json:"hcloud,omitempty" refused:"vip.hcloud: a credential must not stand in a document, and no reference for it is offered yet"`
 }
 
 type V1alpha1DeviceWireguardConfig struct {
@@ -1421,18 +1423,6 @@ type V1alpha1UdevConfig struct {
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Rules []string `json:"rules,omitempty"`
-}
-
-type V1alpha1VIPEquinixMetalConfig struct {
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="equinixMetal.apiToken: a credential must not stand in a document, and no reference for it is offered yet",reason="FieldValueForbidden"
-	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"equinixMetal.apiToken: a credential must not stand in a document, and no reference for it is offered yet"`
-}
-
-type V1alpha1VIPHCloudConfig struct {
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="hcloud.apiToken: a credential must not stand in a document, and no reference for it is offered yet",reason="FieldValueForbidden"
-	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"hcloud.apiToken: a credential must not stand in a document, and no reference for it is offered yet"`
 }
 
 type V1alpha1Vlan struct {

@@ -55,8 +55,8 @@ func credentials() []model.Refusal {
 		{Go: legacy + "RegistryConfig.RegistryAuth", Message: "auth: a credential; use TalosClusterConfig.spec.registries[].authSecretRef"},
 		{Go: legacy + "RegistryTLSConfig.TLSClientIdentity", Message: "clientIdentity: a credential; use TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef"},
 		{Go: legacy + "DeviceWireguardConfig.WireguardPrivateKey", Message: "wireguard.privateKey: " + none},
-		{Go: legacy + "VIPEquinixMetalConfig.EquinixMetalAPIToken", Message: "equinixMetal.apiToken: " + none},
-		{Go: legacy + "VIPHCloudConfig.HCloudAPIToken", Message: "hcloud.apiToken: " + none},
+		{Go: legacy + "DeviceVIPConfig.EquinixMetalConfig", Message: "vip.equinixMetal: " + none},
+		{Go: legacy + "DeviceVIPConfig.HCloudConfig", Message: "vip.hcloud: " + none},
 	}
 }
 

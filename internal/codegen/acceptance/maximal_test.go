@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/codegen/emit"
+	"github.com/maesh-dev/ichor/internal/codegen/load"
+	"github.com/maesh-dev/ichor/internal/codegen/model"
+	"github.com/maesh-dev/ichor/internal/codegen/tables"
+)
+
+// buildModel runs the generator up to its last step.
+func buildModel(t *testing.T) *model.API {
+	t.Helper()
+
+	catalog, err := load.Load(t.Context(), tables.Machinery(moduleDir(t)))
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
+
+	api, err := model.Build(catalog, tables.Talos())
+	if err != nil {
+		t.Fatalf("model: %v", err)
+	}
+
+	return api
+}
+
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	files, err := emit.Files(buildModel(t), "v1alpha1")
+	if err != nil {
+		t.Fatalf("emit: %v", err)
+	}
+
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(moduleDir(t), "api", "machineconfig", "v1alpha1", name))
+		if err != nil {
+			t.Fatalf("%s: %v; run make generate", name, err)
+		}
+
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is stale; run make generate (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// filler sets every field of a document. The turn chooses among the permitted values, so that all of them are used.
+type filler struct {
+	scalars map[string]*model.Scalar // by Go name
+	turn    int
+	turns   int // how many turns it takes to use every value
+}
+
+func (f *filler) pick(values []string) string {
+	f.turns = max(f.turns, len(values))
+
+	return values[f.turn%len(values)]
+}
+
+func (f *filler) fill(t *testing.T, v reflect.Value) {
+	t.Helper()
+
+	if scalar, ok := f.scalars[v.Type().Name()]; ok {
+		f.fillScalar(t, v, scalar)
+
+		return
+	}
+
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(t, v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if _, refused := v.Type().Field(i).Tag.Lookup("refused"); !refused {
+				f.fill(t, v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte{1, 2, 3})
+
+			return
+		}
+
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		f.fill(t, v.Index(0))
+	case reflect.Map:
+		elem := reflect.New(v.Type().Elem()).Elem()
+		f.fill(t, elem)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("key"), elem)
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(7)
+	default:
+		t.Fatalf("no value for a %s", v.Type())
+	}
+}
+
+func (f *filler) fillScalar(t *testing.T, v reflect.Value, scalar *model.Scalar) {
+	t.Helper()
+
+	value := f.pick(append(append([]string{}, scalar.Enum...), scalar.Examples...))
+
+	switch scalar.Base {
+	case model.IntOrString:
+		v.Set(reflect.ValueOf(intstr.FromString(value)).Convert(v.Type()))
+	case model.Integer:
+		number, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: example %q: %v", scalar.Name, value, err)
+		}
+
+		v.SetInt(number)
+	case model.Arguments:
+		v.Set(reflect.ValueOf([]string{value, "second"}[:1+f.turn%2]).Convert(v.Type()))
+	case model.Bytes:
+		v.SetBytes([]byte(value))
+	default:
+		v.SetString(value)
+	}
+}
+
+// rewritten are the values that machinery writes in another form than it was given, with that form; nil is nothing.
+var rewritten = map[string]any{
+	// The zero value of an enum is what Talos takes for an absent field, so it writes nothing.
+	"nameservers[0].protocol Do53": nil,
+	"filesystem.type none":         nil,
+	// DiskSize becomes a number of bytes where no decimal unit fits.
+	"machine.disks[0].partitions[0].size 10GiB": float64(10 << 30),
+}
+
+// TestRoundTripOfMaximalDocuments takes typed -> machinery -> typed with every field set, to every value that is listed.
+func TestRoundTripOfMaximalDocuments(t *testing.T) {
+	server := newAPIServer(t)
+	scalars := map[string]*model.Scalar{}
+
+	for _, s := range buildModel(t).Scalars {
+		scalars[s.Name] = s
+	}
+
+	for _, kind := range offeredKinds() {
+		t.Run(kind, func(t *testing.T) {
+			f := &filler{scalars: scalars, turns: 2}
+
+			for ; f.turn < f.turns; f.turn++ {
+				doc := &machineconfigv1alpha1.Document{Kind: machineconfigv1alpha1.DocumentKind(kind)}
+				f.fill(t, reflect.ValueOf(doc).Elem().FieldByName(kind))
+
+				asObject, err := json.Marshal(doc)
+				if err != nil {
+					t.Fatalf("encode: %v", err)
+				}
+
+				if errs := server.validate(t, string(asObject)); len(errs) > 0 {
+					t.Errorf("the API server refuses what Talos permits: %v", errs.ToAggregate())
+				}
+
+				want, err := doc.TalosJSON()
+				if err != nil {
+					t.Fatalf("TalosJSON: %v", err)
+				}
+
+				written := toJSON(t, canonical(t, readOne(t, want)))
+				compareLeaves(t, want, written)
+
+				again, err := machineconfigv1alpha1.DocumentFromTalosJSON(withoutRefused(t, written))
+				if err != nil {
+					t.Fatalf("read back: %v\n%s", err, written)
+				}
+
+				if again.Kind != doc.Kind || again.Name() != doc.Name() {
+					t.Errorf("got %s %q back, want %s %q", again.Kind, again.Name(), doc.Kind, doc.Name())
+				}
+			}
+		})
+	}
+}
+
+// withoutRefused removes the refused fields, which machinery writes even if they are empty.
+func withoutRefused(t *testing.T, source []byte) []byte {
+	t.Helper()
+
+	_, err := machineconfigv1alpha1.DocumentFromTalosJSON(source)
+
+	var refused *machineconfigv1alpha1.RefusedError
+	if errors.As(err, &refused) {
+		return without(t, source, refused.Fields)
+	}
+
+	return source
+}
+
+// compareLeaves checks that machinery wrote every value that it was given.
+func compareLeaves(t *testing.T, want, got []byte) {
+	t.Helper()
+
+	gave, wrote := leaves(t, want), leaves(t, got)
+
+	for path, value := range gave {
+		expected := value
+		if text, ok := value.(string); ok {
+			if other, ok := rewritten[path+" "+text]; ok {
+				expected = other
+			}
+		}
+
+		if diff := cmp.Diff(expected, wrote[path]); diff != "" {
+			t.Errorf("%s: machinery changed the value (-typed +machinery):\n%s", path, diff)
+		}
+	}
+}
+
+// leaves maps the paths of all scalars, empty lists and empty objects to their values.
+func leaves(t *testing.T, source []byte) map[string]any {
+	t.Helper()
+
+	var tree any
+
+	if err := json.Unmarshal(source, &tree); err != nil {
+		t.Fatalf("JSON: %v", err)
+	}
+
+	out := map[string]any{}
+
+	var walk func(path string, v any)
+
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, e := range v {
+				walk(strings.TrimPrefix(path+"."+key, "."), e)
+			}
+
+			if len(v) == 0 {
+				out[path] = v
+			}
+		case []any:
+			for i, e := range v {
+				walk(path+"["+strconv.Itoa(i)+"]", e)
+			}
+
+			if len(v) == 0 {
+				out[path] = v
+			}
+		default:
+			out[path] = v
+		}
+	}
+
+	walk("", tree)
+
+	return out
+}
