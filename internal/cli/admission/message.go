@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// fieldOf is the field of an error; the schema's own errors of the whole object have a name that says nothing.
+func fieldOf(err *field.Error) string {
+	if err.Field == "<nil>" {
+		return ""
+	}
+
+	return err.Field
+}
+
+// describe says what is wrong without the value, which may be a password in the wrong place. The one exception are values of
+// which only a few are allowed: to see what one wrote is what helps there, and nobody writes a password there.
+func describe(err *field.Error) string {
+	detail := strings.TrimPrefix(err.Detail, err.Field+" in body ")
+
+	switch err.Type { //nolint:exhaustive // the others have a detail that says all
+	case field.ErrorTypeRequired:
+		return "must be set" + after(": ", detail)
+	case field.ErrorTypeNotSupported:
+		return fmt.Sprintf("%s is not one of the %s", quote(err.BadValue), detail)
+	case field.ErrorTypeTypeInvalid:
+		return typeMessage(detail)
+	case field.ErrorTypeForbidden:
+		return detail
+	case field.ErrorTypeDuplicate:
+		return "stands in the list more than once" + after(": ", detail)
+	}
+
+	if detail == "" {
+		return "is not valid"
+	}
+
+	return detail
+}
+
+// typeMessage helps with the one mistake of types that YAML makes for its writers.
+func typeMessage(detail string) string {
+	if strings.HasSuffix(detail, `must be of type string: "boolean"`) {
+		return "must be text, and is a boolean: put it in quotes (YAML reads on, off, yes and no without quotes as booleans)"
+	}
+
+	if strings.HasSuffix(detail, `must be of type string: "integer"`) || strings.HasSuffix(detail, `must be of type string: "number"`) {
+		return "must be text, and is a number: put it in quotes"
+	}
+
+	return detail
+}
+
+func quote(value any) string {
+	if text, ok := value.(string); ok {
+		return fmt.Sprintf("%q", text)
+	}
+
+	return fmt.Sprint(value)
+}
+
+func after(separator, text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return separator + text
+}
+
+// unknownField says that a field does not exist, and which one may be meant.
+func unknownField(root *structuralschema.Structural, path string) string {
+	const message = "unknown field"
+
+	parent, name := above(root, path)
+	if parent == nil {
+		return message
+	}
+
+	names := slices.Sorted(maps.Keys(parent.Properties))
+	for _, candidate := range names {
+		if strings.EqualFold(candidate, name) {
+			return fmt.Sprintf("%s; did you mean %s?", message, candidate)
+		}
+	}
+
+	best, least := "", 3
+	for _, candidate := range names {
+		if d := distance(candidate, name); d < least && d < len(name) {
+			best, least = candidate, d
+		}
+	}
+
+	switch {
+	case best != "":
+		return fmt.Sprintf("%s; did you mean %s?", message, best)
+	case len(names) > 0 && len(names) <= 12:
+		return fmt.Sprintf("%s; known here: %s", message, strings.Join(names, ", "))
+	default:
+		return message
+	}
+}
+
+// above walks to the object that a field is in. It is nil where the schema says nothing of it.
+func above(node *structuralschema.Structural, path string) (*structuralschema.Structural, string) {
+	tokens := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	if len(tokens) == 0 {
+		return nil, ""
+	}
+
+	for _, token := range tokens[:len(tokens)-1] {
+		property, ok := node.Properties[token]
+
+		switch {
+		case ok:
+			node = &property
+		case node.Items != nil:
+			node = node.Items
+		case node.AdditionalProperties != nil && node.AdditionalProperties.Structural != nil:
+			node = node.AdditionalProperties.Structural
+		default:
+			return nil, ""
+		}
+	}
+
+	return node, tokens[len(tokens)-1]
+}
+
+// distance is how many letters must be changed, added or removed to get from one word to the other.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+
+	return row[len(b)]
+}
