@@ -22,6 +22,12 @@ const (
 	// CACertificateKey holds PEM certificates of the authorities that a registry's certificate is checked against.
 	CACertificateKey = "ca.crt"
 
+	// TalosCAKey, KubernetesCAKey and AggregatorCAKey hold PEM certificates of authorities that are accepted beside the
+	// cluster's own, for the Talos API, the Kubernetes API and the aggregation layer.
+	TalosCAKey      = "talos.crt"
+	KubernetesCAKey = "kubernetes.crt"
+	AggregatorCAKey = "aggregator.crt"
+
 	// SecretsBundleKey holds a Talos secrets bundle in the YAML form of `talosctl gen secrets`.
 	SecretsBundleKey = "bundle"
 )
@@ -64,8 +70,8 @@ type TalosClusterConfigSpec struct {
 	// +optional
 	TalosAPI TalosAPISpec `json:"talosAPI,omitempty,omitzero"`
 
-	// acceptedCAsSecretRef names a Secret of this namespace with extra trust roots for the Talos, Kubernetes and aggregator
-	// APIs, for a rotation of certificate authorities.
+	// acceptedCAsSecretRef names a Secret of this namespace with extra trust roots, for a rotation of certificate authorities:
+	// PEM certificates under one or more of the keys "talos.crt", "kubernetes.crt" and "aggregator.crt" (contract 1.14 and later).
 	// +optional
 	AcceptedCAsSecretRef *corev1.LocalObjectReference `json:"acceptedCAsSecretRef,omitempty"`
 

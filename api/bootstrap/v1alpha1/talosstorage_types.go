@@ -114,8 +114,8 @@ type StorageVolume struct {
 	// +kubebuilder:validation:MaxLength=32
 	MinSize string `json:"minSize,omitempty"`
 
-	// maxSize is the greatest size of the partition, for example "500GiB", or a share of the disk, for example "80%". Unset, with
-	// minSize unset: the whole disk.
+	// maxSize is the greatest size of the partition, for example "500GiB", or a share of the disk, for example "80%". Unset:
+	// the whole disk.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)? ?(%|([kKMGTPE]i?)?B?)$`
 	// +kubebuilder:validation:MinLength=1

@@ -4,6 +4,7 @@ package merge
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
@@ -128,7 +129,7 @@ func (d *patchDocument) read(node *yaml.Node, empty config.Document) error {
 	target := empty.Clone()
 
 	if err := node.Decode(target); err != nil {
-		return d.blame(target, err)
+		return d.blame(target)
 	}
 
 	d.doc = target
@@ -215,14 +216,13 @@ func (h head) prototype() (config.Document, error) {
 
 // blame finds the field that does not decode, so that the error names it. The
 // decoder's own text is kept only where it cannot show a secret.
-func (d *patchDocument) blame(target config.Document, cause error) error {
+func (d *patchDocument) blame(target config.Document) error {
 	if err := probe(d.said, d.plan, secretsOf(target)); err != nil {
 		return err
 	}
 
-	// No field fails by itself. The decoder's message may quote values.
-	_ = cause
-
+	// No field fails by itself, so there is only the decoder's message, which may
+	// quote values.
 	return errors.New("the document does not decode as its kind; check its values against the Talos reference")
 }
 
@@ -261,17 +261,34 @@ func probe(s *said, p *plan, secrets *secretNode) error {
 	}
 
 	err := s.node.Decode(reflect.New(p.typ).Interface())
-	if err == nil {
+
+	switch {
+	case err == nil:
 		return nil
-	}
-
-	if p.custom && !secrets.isSecret() && byteFields[p.typ] == nil {
-		return at(s.node, fmt.Errorf("wrong value: %w", err))
-	}
-
-	if byteFields[p.typ] != nil {
+	case byteFields[p.typ] != nil:
 		return at(s.node, errors.New("want base64 of PEM text"))
+	case !p.custom || s.node.Kind != yaml.ScalarNode:
+		return at(s.node, fmt.Errorf("want %s, found %s that is not", wanted(p.typ), found(s.node)))
+	case secrets.isSecret():
+		return at(s.node, errors.New("the value does not have the form that this field wants"))
+	default:
+		return at(s.node, fmt.Errorf("wrong value %q: %w", s.node.Value, textError(p.typ, s.node.Value, err)))
+	}
+}
+
+// textError gives the type's own word on a text, without what the YAML decoder
+// wraps around it.
+func textError(t reflect.Type, text string, wrapped error) error {
+	if reads, ok := reflect.New(t).Interface().(encoding.TextUnmarshaler); ok {
+		if err := reads.UnmarshalText([]byte(text)); err != nil {
+			return err
+		}
 	}
 
-	return at(s.node, fmt.Errorf("want %s, found %s that is not", wanted(p.typ), found(s.node)))
+	var several *yaml.LoadErrors
+	if errors.As(wrapped, &several) && len(several.Errors) > 0 {
+		return several.Errors[0].Err
+	}
+
+	return wrapped
 }

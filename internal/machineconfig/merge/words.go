@@ -66,7 +66,9 @@ func unknownField(p *plan, name string) error {
 
 	names := make([]string, 0, len(p.fields))
 	for i := range p.fields {
-		names = append(names, p.fields[i].name)
+		if name := p.fields[i].name; name != "apiVersion" && name != "kind" {
+			names = append(names, name)
+		}
 	}
 
 	slices.Sort(names)

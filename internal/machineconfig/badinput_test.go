@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+// badInput is a mistake as people make it. The golden file says what they are told.
+type badInput struct {
+	contract     string // v1.14 unless set
+	controlPlane bool
+	change       func(*testing.T, *machineconfig.Input)
+
+	// documents are the documents of a patch named "bad", in layer Cluster.
+	documents string
+
+	// deletions are its deletions.
+	deletions string
+
+	// at is where the first Error must point: source, document and field, joined by " | ".
+	at string
+}
+
+func badInputs() map[string]badInput {
+	all := maps.Clone(badPatches)
+	maps.Copy(all, badObjects)
+
+	return all
+}
+
+func change(do func(in *machineconfig.Input)) func(*testing.T, *machineconfig.Input) {
+	return func(_ *testing.T, in *machineconfig.Input) { do(in) }
+}
+
+func talosVersion(talos string) func(*testing.T, *machineconfig.Input) {
+	return change(func(in *machineconfig.Input) { clusterConfig(in).Spec.Talos.Version = talos })
+}
+
+// badObjects are mistakes outside patches.
+var badObjects = map[string]badInput{
+	"Kubernetes too new for Talos": {
+		change: func(t *testing.T, in *machineconfig.Input) {
+			talosVersion("v1.14.1")(t, in)
+			in.Machine.KubernetesVersion = "v1.39.0"
+		},
+		at: "Base layer: Machine w1 spec.version | | ",
+	},
+	"Kubernetes too old for Talos": {
+		change: func(t *testing.T, in *machineconfig.Input) {
+			talosVersion("v1.14.1")(t, in)
+			in.Machine.KubernetesVersion = "v1.28.3"
+		},
+		at: "Base layer: Machine w1 spec.version | | ",
+	},
+	"Kubernetes version without a patch number": {
+		change: change(func(in *machineconfig.Input) { in.Machine.KubernetesVersion = "v1.34" }),
+		at:     "Base layer: Machine w1 spec.version | | ",
+	},
+	"no Kubernetes version": {
+		change: change(func(in *machineconfig.Input) { in.Machine.KubernetesVersion = "" }),
+		at:     "Base layer: Machine w1 spec.version | | ",
+	},
+	"no control-plane endpoint": {
+		change: change(func(in *machineconfig.Input) { in.Cluster.Spec.ControlPlaneEndpoint.Host = "" }),
+		at:     "Base layer: Cluster c1 spec.controlPlaneEndpoint | | ",
+	},
+	"pod network is an address": {
+		change: change(func(in *machineconfig.Input) { in.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"10.244.0.0"} }),
+		at:     "Base layer: Cluster c1 spec.clusterNetwork.pods.cidrBlocks[0] | | ",
+	},
+	"Talos version that nobody knows": {
+		change: talosVersion("v1.99.0"),
+		at:     "System layer: TalosClusterConfig c1 spec.talos | | version",
+	},
+	"contract newer than the Talos that boots": {
+		change: talosVersion("v1.13.4"),
+		at:     "System layer: TalosClusterConfig c1 spec.talos | | version",
+	},
+	"pool selector with an unknown operator": {
+		change: change(func(in *machineconfig.Input) {
+			clusterConfig(in).Spec.Talos.Pools = []bootstrapv1.TalosPool{{
+				Name: "gpu", MachineSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "gpu", Operator: "Is"}}},
+			}}
+		}),
+		at: "System layer: TalosClusterConfig c1 spec.talos.pools[gpu] | | machineSelector",
+	},
+	"install without a platform": {
+		change: func(t *testing.T, in *machineconfig.Input) {
+			talosVersion("v1.14.1")(t, in)
+			in.TalosConfig.Spec.Install.Disk = "/dev/sda"
+		},
+		at: "System layer: TalosConfig w1 spec.install | | image",
+	},
+	"install of an unknown Talos": {
+		change: change(func(in *machineconfig.Input) { in.TalosConfig.Spec.Install.Disk = "/dev/sda" }),
+		at:     "System layer: TalosConfig w1 spec.install | | image",
+	},
+	"kernel arguments with contract 1.14": {
+		change: change(func(in *machineconfig.Input) {
+			withInstall(in)
+			in.TalosConfig.Spec.Install.ExtraKernelArgs = []string{"console=ttyS0"}
+		}),
+		at: "System layer: TalosConfig w1 spec.install | | extraKernelArgs",
+	},
+	"disk expression with contract 1.13": {
+		contract: "v1.13",
+		change: change(func(in *machineconfig.Input) {
+			withInstall(in)
+			in.TalosConfig.Spec.Install.Disk, in.TalosConfig.Spec.Install.DiskSelector = "", `disk.transport == "nvme"`
+		}),
+		at: "System layer: TalosConfig w1 spec.install | | diskSelector",
+	},
+	"disk expression that is none": {
+		change: change(func(in *machineconfig.Input) {
+			withInstall(in)
+			in.TalosConfig.Spec.Install.Disk, in.TalosConfig.Spec.Install.DiskSelector = "", `disk.size >`
+		}),
+		at: "System layer: TalosConfig w1 spec.install | | diskSelector",
+	},
+	"disk expression over an unknown field": {
+		change: change(func(in *machineconfig.Input) {
+			withInstall(in)
+			in.TalosConfig.Spec.Install.Disk, in.TalosConfig.Spec.Install.DiskSelector = "", `disk.vendor == "x"`
+		}),
+		at: "System layer: TalosConfig w1 spec.install | | diskSelector",
+	},
+	"metal without an install disk, contract 1.13": {
+		contract: "v1.13",
+		change:   change(func(in *machineconfig.Input) { in.TalosConfig.Spec.Platform = bootstrapv1.PlatformMetal }),
+		at:       "Base layer: Cluster c1 | Config | ",
+	},
+	"machine name for a pool": {
+		change: change(func(in *machineconfig.Input) {
+			in.Machine.Kind = machineconfig.KindMachinePool
+			in.TalosConfig.Spec.Hostname.Source = bootstrapv1.HostnameSourceMachineName
+		}),
+		at: "System layer: TalosConfig w1 spec.hostname | | source",
+	},
+	"named after infrastructure that is not there": {
+		change: change(func(in *machineconfig.Input) {
+			in.Machine.InfrastructureName = ""
+			in.TalosConfig.Spec.Hostname.Source = bootstrapv1.HostnameSourceInfrastructureMachineName
+		}),
+		at: "System layer: TalosConfig w1 spec.hostname | | source",
+	},
+	"password in a mirror's URL": {
+		change: func(t *testing.T, in *machineconfig.Input) {
+			withRegistries(t, in)
+			clusterConfig(in).Spec.Registries[0].Endpoints[0].URL = "https://puller:" + registryPassword + "@mirror.example.com"
+		},
+		at: "System layer: TalosClusterConfig c1 spec.registries[docker.io] | | endpoints[0].url",
+	},
+	"mirror without a scheme": {
+		change: func(t *testing.T, in *machineconfig.Input) {
+			withRegistries(t, in)
+			clusterConfig(in).Spec.Registries[0].Endpoints[0].URL = "mirror.example.com:5000"
+		},
+		at: "System layer: TalosClusterConfig c1 spec.registries[docker.io] | | endpoints[0].url",
+	},
+	"CNI manifest that is a path": {
+		change: change(func(in *machineconfig.Input) {
+			clusterConfig(in).Spec.Network.CNI = bootstrapv1.CNISpec{Type: bootstrapv1.CNIManifests, URLs: []string{"./cilium.yaml"}}
+		}),
+		at: "System layer: TalosClusterConfig c1 spec.network.cni | | urls[0]",
+	},
+	"reference to a patch that does not exist": {
+		change: change(func(in *machineconfig.Input) {
+			in.TalosConfig.Spec.PatchRefs = []bootstrapv1.PatchReference{{Name: "gpu"}}
+		}),
+		at: "Pool layer: TalosConfig w1 spec.patchRefs[0] | | ",
+	},
+	"reference to a patch of the other role": {
+		change: func(t *testing.T, in *machineconfig.Input) {
+			in.Patches = append(in.Patches, patch(t, "metadata: {name: cp}\nspec: {layer: Role, role: ControlPlane, documents: [{kind: SysctlConfig, sysctlConfig: {params: {a.b: c}}}]}"))
+			in.TalosConfig.Spec.PatchRefs = []bootstrapv1.PatchReference{{Name: "cp"}}
+		},
+		at: "Pool layer: TalosConfig w1 spec.patchRefs[0] | | ",
+	},
+	"machine selector with a wrong value": {
+		change: func(t *testing.T, in *machineconfig.Input) {
+			in.Patches = append(in.Patches, patch(t, "metadata: {name: p}\nspec: {layer: Pool, clusterName: c1, machineSelector: {matchExpressions: [{key: pool, operator: In}]}, documents: [{kind: SysctlConfig, sysctlConfig: {params: {a.b: c}}}]}"))
+		},
+		at: "Pool layer: TalosConfigPatch p spec | | ",
+	},
+	"storage tag that Longhorn would ignore": {
+		change: change(func(in *machineconfig.Input) { withStorage(in); in.Storages[0].Spec.DiskTags = []string{"nvme fast"} }),
+		at:     "System layer: TalosStorage longhorn | | ",
+	},
+	"aggregator certificate with contract 1.13": {
+		contract: "v1.13", controlPlane: true,
+		change: func(t *testing.T, in *machineconfig.Input) {
+			clusterConfig(in).Spec.AcceptedCAsSecretRef = &corev1.LocalObjectReference{Name: "roots"}
+
+			credentials, err := machineconfig.ResolveCredentials(in.ClusterConfig, map[string]map[string][]byte{"roots": {"aggregator.crt": in.Bundle.Certs.K8sAggregator.Crt}})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			in.Credentials = credentials
+		},
+		at: "Base layer: TalosClusterConfig c1 spec.acceptedCAsSecretRef | | aggregator.crt",
+	},
+}
+
+const bad = "Cluster layer: TalosConfigPatch bad "
+
+// badPatches are mistakes in patches.
+var badPatches = map[string]badInput{
+	"volume without a size": {
+		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: system_disk}}}}",
+		at:        bad + "spec.documents[0] | UserVolumeConfig/data | ",
+	},
+	"volume selector with a typing mistake": {
+		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: 'disk.transprt == \"nvme\"'}, minSize: 1GiB}}}",
+		at:        bad + "spec.documents[0] | UserVolumeConfig/data | /provisioning/diskSelector/match",
+	},
+	"second document is the bad one": {
+		documents: "  - {kind: SysctlConfig, sysctlConfig: {params: {vm.swappiness: '1'}}}\n" +
+			"  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: foo}, minSize: 1GiB}}}",
+		at: bad + "spec.documents[1] | UserVolumeConfig/data | /provisioning/diskSelector/match",
+	},
+	"volume smaller than its minimum": {
+		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: system_disk}, minSize: 10GiB, maxSize: 1GiB}}}",
+		at:        bad + "spec.documents[0] | UserVolumeConfig/data | /provisioning/minSize",
+	},
+	"whole disk with a size": {
+		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, volumeType: disk, provisioning: {diskSelector: {match: '!system_disk'}, minSize: 10GiB}}}",
+		at:        bad + "spec.documents[0] | UserVolumeConfig/data | /volumeType",
+	},
+	"directory with a file system": {
+		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, volumeType: directory, filesystem: {type: xfs}}}",
+		at:        bad + "spec.documents[0] | UserVolumeConfig/data | /volumeType",
+	},
+	"volume name that is too long": {
+		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: " + strings.Repeat("a", 40) + ", provisioning: {diskSelector: {match: system_disk}, minSize: 1GiB}}}",
+		at:        bad + "spec.documents[0] | UserVolumeConfig/" + strings.Repeat("a", 40) + " | ",
+	},
+	"system volume that does not exist": {
+		documents: "  - {kind: VolumeConfig, volumeConfig: {name: ROOT, provisioning: {maxSize: 10GiB}}}",
+		at:        bad + "spec.documents[0] | VolumeConfig/ROOT | ",
+	},
+	"static hostname and automatic one": {
+		documents: "  - {kind: HostnameConfig, hostnameConfig: {hostname: w1, auto: stable}}",
+		at:        bad + "spec.documents[0] | HostnameConfig | /auto",
+	},
+	"hostname in both layouts": {
+		documents: "  - {kind: Config, config: {machine: {network: {hostname: w1}}}}\n  - {kind: HostnameConfig, hostnameConfig: {hostname: w2}}",
+		at:        bad + "spec.documents[0] | Config | /machine/network/hostname",
+	},
+	"legacy kubelet beside the modern one": {
+		documents: "  - {kind: Config, config: {machine: {kubelet: {image: 'registry.example.com/kubelet:v1.34.2'}}}}",
+		at:        bad + "spec.documents[0] | Config | /machine/kubelet/image",
+	},
+	"legacy node labels beside the modern ones": {
+		documents: "  - {kind: Config, config: {machine: {nodeLabels: {example.com/rack: r1}}}}",
+		at:        bad + "spec.documents[0] | Config | /machine/nodeLabels/example.com~1rack",
+	},
+	"legacy install beside the modern one": {
+		change:    change(withInstall),
+		documents: "  - {kind: Config, config: {machine: {install: {disk: /dev/sdb}}}}",
+		at:        bad + "spec.documents[0] | Config | /machine/install",
+	},
+	"install document without a disk": {
+		documents: "  - {kind: UnattendedInstallConfig, unattendedInstallConfig: {installer: {image: 'registry.example.com/installer:v1'}}}",
+		at:        bad + "spec.documents[0] | UnattendedInstallConfig | ",
+	},
+	"modern document for an older Talos": {
+		contract:  "v1.13",
+		documents: "  - {kind: KubeNodeConfig, kubeNodeConfig: {labels: {example.com/rack: r1}}}",
+		at:        bad + "spec.documents[0] | KubeNodeConfig | ",
+	},
+	"role label on a worker": {
+		documents: "  - {kind: KubeNodeConfig, kubeNodeConfig: {labels: {node-role.kubernetes.io/worker: ''}}}",
+		at:        bad + "spec.documents[0] | KubeNodeConfig | /labels/node-role.kubernetes.io~1worker",
+	},
+	"restricted label on a worker, legacy layout": {
+		contract:  "v1.13",
+		documents: "  - {kind: Config, config: {machine: {nodeLabels: {node-restriction.kubernetes.io/tier: gold}}}}",
+		at:        bad + "spec.documents[0] | Config | /machine/nodeLabels/node-restriction.kubernetes.io~1tier",
+	},
+	"label key with a space": {
+		documents: "  - {kind: KubeNodeConfig, kubeNodeConfig: {labels: {'my label': x}}}",
+		at:        bad + "spec.documents[0] | KubeNodeConfig | /labels/my label",
+	},
+	"label value that is too long": {
+		documents: "  - {kind: KubeNodeConfig, kubeNodeConfig: {labels: {example.com/note: " + strings.Repeat("x", 64) + "}}}",
+		at:        bad + "spec.documents[0] | KubeNodeConfig | /labels/example.com~1note",
+	},
+	"taint with an unknown effect": {
+		documents: "  - {kind: KubeNodeConfig, kubeNodeConfig: {taints: {dedicated: 'storage:Never'}}}",
+		at:        bad + "spec.documents[0] | KubeNodeConfig | /taints/dedicated",
+	},
+	"file without an operation": {
+		documents: "  - {kind: Config, config: {machine: {files: [{content: x, path: /var/x, permissions: 420}]}}}",
+		at:        bad + "spec.documents[0] | Config | /machine/files/0/op",
+	},
+	"file outside /var": {
+		documents: "  - {kind: Config, config: {machine: {files: [{content: x, path: /opt/x, permissions: 420, op: create}]}}}",
+		at:        bad + "spec.documents[0] | Config | /machine/files/0/path",
+	},
+	"kubelet flag that Talos owns": {
+		contract:  "v1.13",
+		documents: "  - {kind: Config, config: {machine: {kubelet: {extraArgs: {config: [/etc/kubelet.yaml]}}}}}",
+		at:        bad + "spec.documents[0] | Config | /machine/kubelet/extraArgs/config",
+	},
+	"Longhorn disks that are no list": {
+		documents: "  - {kind: KubeNodeConfig, kubeNodeConfig: {annotations: {node.longhorn.io/default-disks-config: '{\"path\":\"/var/mnt/a\"}'}}}",
+		at:        bad + "spec.documents[0] | KubeNodeConfig | /annotations/node.longhorn.io~1default-disks-config",
+	},
+	"memory rule that is no expression": {
+		documents: "  - {kind: OOMConfig, oomConfig: {triggerExpression: 'memory_full >'}}",
+		at:        bad + "spec.documents[0] | OOMConfig | /triggerExpression",
+	},
+	"name server that is a name": {
+		documents: "  - {kind: ResolverConfig, resolverConfig: {nameservers: [{address: dns.example.com}]}}",
+		at:        bad + "spec.documents[0] | ResolverConfig | /nameservers/0/address",
+	},
+	"firewall rule with ports in the wrong order": {
+		documents: "  - {kind: NetworkRuleConfig, networkRuleConfig: {name: r, portSelector: {ports: [2000-1000], protocol: tcp}, ingress: [{subnet: 10.0.0.0/8}]}}",
+		at:        bad + "spec.documents[0] | NetworkRuleConfig/r | /portSelector/ports/0",
+	},
+	"firewall rule with an address for a subnet": {
+		documents: "  - {kind: NetworkRuleConfig, networkRuleConfig: {name: r, portSelector: {ports: [80], protocol: tcp}, ingress: [{subnet: 10.0.0.1/99}]}}",
+		at:        bad + "spec.documents[0] | NetworkRuleConfig/r | /ingress/0/subnet",
+	},
+	"firewall rule without a port": {
+		documents: "  - {kind: NetworkRuleConfig, networkRuleConfig: {name: r, ingress: [{subnet: 10.0.0.0/8}]}}",
+		at:        bad + "spec.documents[0] | NetworkRuleConfig/r | /portSelector/protocol",
+	},
+	"mirror without a scheme in a patch": {
+		documents: "  - {kind: RegistryMirrorConfig, registryMirrorConfig: {name: docker.io, endpoints: [{url: 'mirror.example.com'}]}}",
+		at:        bad + "spec.documents[0] | RegistryMirrorConfig/docker.io | /endpoints/0/url",
+	},
+	"time from two sources": {
+		documents: "  - {kind: TimeSyncConfig, timeSyncConfig: {ntp: {servers: [ntp.example.com]}, ptp: {devices: [/dev/ptp0]}}}",
+		at:        bad + "spec.documents[0] | TimeSyncConfig | ",
+	},
+	"KubePrism on no port": {
+		documents: "  - {kind: KubePrismConfig, kubePrismConfig: {port: 0}}",
+		at:        bad + "spec.documents[0] | KubePrismConfig | /port",
+	},
+	"deletion of the cluster's identity": {
+		deletions: "  - {kind: KubeClusterConfig}",
+		at:        bad + "spec.deletions[0] | KubeClusterConfig | ",
+	},
+	"deletion of the machine's token": {
+		deletions: "  - {kind: Config, path: /machine/token}",
+		at:        bad + "spec.deletions[0] | Config | /machine/token",
+	},
+	"deletion of the certificate authority": {
+		contract: "v1.13", controlPlane: true,
+		deletions: "  - {kind: Config, path: /cluster/ca}",
+		at:        bad + "spec.deletions[0] | Config | /cluster/ca",
+	},
+	"deletion of the API server's authentication": {
+		controlPlane: true,
+		deletions:    "  - {kind: KubeAuthenticationConfig}",
+		at:           bad + "spec.deletions[0] | KubeAuthenticationConfig | ",
+	},
+	"deletion of the whole legacy document": {
+		deletions: "  - {kind: Config}",
+		at:        bad + "spec.deletions[0] | Config | ",
+	},
+	"deletion by a path that is none": {
+		deletions: "  - {kind: Config, path: /machine/tokn}",
+		at:        bad + "spec.deletions[0] | Config | /machine/tokn",
+	},
+}
+
+// TestBadInput renders every mistake. The Error must name the layer, the object, the document and the field; the golden file
+// has what users read.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+
+	cases := badInputs()
+	if len(cases) < 40 {
+		t.Fatalf("%d cases, want at least 40", len(cases))
+	}
+
+	var told strings.Builder
+
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		err := renderBad(t, name, cases[name])
+		if err == nil {
+			t.Errorf("%s: rendered without an error", name)
+
+			continue
+		}
+
+		if strings.Contains(err.Error(), registryPassword) {
+			t.Errorf("%s: the error shows the password", name)
+		}
+
+		faults := machineconfig.Errors(err)
+		if len(faults) == 0 {
+			t.Errorf("%s: not an Error: %v", name, err)
+
+			continue
+		}
+
+		at := fmt.Sprintf("%s | %s | %s", faults[0].Source, faults[0].Document, faults[0].Field)
+		if want := strings.ReplaceAll(cases[name].at, "| |", "|  |"); at != want {
+			t.Errorf("%s:\n points at %q\nwant       %q\nsays %v", name, at, want, err)
+		}
+
+		fmt.Fprintf(&told, "%s\n", name)
+
+		for _, fault := range faults {
+			fmt.Fprintf(&told, "    %s\n", strings.ReplaceAll(fault.Error(), "\n", "\n    "))
+		}
+	}
+
+	compareGolden(t, "testdata/bad-input.txt", []byte(told.String()))
+}
+
+func renderBad(t *testing.T, name string, each badInput) error {
+	t.Helper()
+
+	contract := each.contract
+	if contract == "" {
+		contract = "v1.14"
+	}
+
+	in := input(t, contract, each.controlPlane)
+	if each.change != nil {
+		each.change(t, &in)
+	}
+
+	text := "metadata: {name: bad}\nspec:\n  layer: Cluster\n  clusterName: c1\n"
+
+	if each.documents != "" {
+		in.Patches = append(in.Patches, patch(t, text+"  documents:\n"+each.documents))
+	}
+
+	if each.deletions != "" {
+		in.Patches = append(in.Patches, patch(t, text+"  deletions:\n"+each.deletions))
+	}
+
+	config, err := machineconfig.Render(in)
+	if err != nil && len(config.Bytes) > 0 {
+		t.Errorf("%s: an error, and a config", name)
+	}
+
+	return err
+}

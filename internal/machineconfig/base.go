@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/siderolabs/crypto/x509"
+	machineryconfig "github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	"github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/version"
+)
+
+// base is the config that machinery generates from the cluster's facts alone.
+func base(in *Input) (machineryconfig.Provider, error) {
+	kubernetes, err := version.ParseKubernetes(in.Machine.KubernetesVersion)
+	if err != nil {
+		return nil, machineFault(in, "spec.version", err)
+	}
+
+	endpoint := in.Cluster.Spec.ControlPlaneEndpoint
+	if endpoint.Host == "" || endpoint.Port == 0 {
+		return nil, clusterFault(in, "spec.controlPlaneEndpoint", errors.New("host and port must be set before a machine config can be rendered"))
+	}
+
+	network := in.Cluster.Spec.ClusterNetwork
+	options := []generate.Option{
+		generate.WithVersionContract(in.Contract.Machinery()),
+		generate.WithSecretsBundle(in.Bundle),
+		generate.WithSkipUnattendedInstallConfig(true),
+	}
+
+	if network.ServiceDomain != "" {
+		options = append(options, generate.WithDNSDomain(network.ServiceDomain))
+	}
+
+	generator, err := generate.NewInput(
+		in.Cluster.Name,
+		"https://"+net.JoinHostPort(strings.Trim(endpoint.Host, "[]"), strconv.Itoa(int(endpoint.Port))),
+		strings.TrimPrefix(kubernetes.String(), "v"),
+		options...,
+	)
+	if err != nil {
+		return nil, clusterFault(in, "", fmt.Errorf("generate the base config: %w", err))
+	}
+
+	if err = setSubnets(in, "pods", network.Pods.CIDRBlocks, &generator.PodNet); err != nil {
+		return nil, err
+	}
+
+	if err = setSubnets(in, "services", network.Services.CIDRBlocks, &generator.ServiceNet); err != nil {
+		return nil, err
+	}
+
+	machineType := machine.TypeWorker
+	if in.Machine.ControlPlane {
+		machineType = machine.TypeControlPlane
+	}
+
+	provider, err := generator.Config(machineType)
+	if err != nil {
+		return nil, clusterFault(in, "", fmt.Errorf("generate the base config: %w", err))
+	}
+
+	if err = acceptCAs(in, provider); err != nil {
+		return nil, err
+	}
+
+	return provider, repairEncryption(in, provider)
+}
+
+// acceptCAs adds trust roots. They belong to the base, because no layer above it may touch them.
+func acceptCAs(in *Input, provider machineryconfig.Provider) error {
+	accepted := in.Credentials.acceptedCAs
+	config := provider.RawV1Alpha1()
+
+	for _, certificate := range accepted.talos {
+		config.MachineConfig.MachineAcceptedCAs = append(config.MachineConfig.MachineAcceptedCAs, &x509.PEMEncodedCertificate{Crt: []byte(certificate)})
+	}
+
+	if document, ok := documentOf[*k8s.KubeAPIServerCAConfigV1Alpha1](provider.Documents()); ok {
+		document.APIAcceptedCAs = append(document.APIAcceptedCAs, accepted.kubernetes...)
+	} else {
+		for _, certificate := range accepted.kubernetes {
+			config.ClusterConfig.ClusterAcceptedCAs = append(config.ClusterConfig.ClusterAcceptedCAs, &x509.PEMEncodedCertificate{Crt: []byte(certificate)}) //nolint:staticcheck // what contracts before 1.14 have
+		}
+	}
+
+	if len(accepted.aggregator) == 0 || !in.Machine.ControlPlane {
+		return nil
+	}
+
+	document, ok := documentOf[*k8s.KubeAggregatorCAConfigV1Alpha1](provider.Documents())
+	if !ok {
+		return &Error{
+			Reason: ReasonInvalidReference, Source: accepted.source, Field: bootstrapv1.AggregatorCAKey,
+			Err: fmt.Errorf("config contract %s has no place for it: remove the key from the Secret", in.Contract),
+		}
+	}
+
+	document.AggregatorAcceptedCAs = append(document.AggregatorAcceptedCAs, accepted.aggregator...)
+
+	return nil
+}
+
+// setSubnets checks the blocks before machinery sees them: it panics on one that does not parse.
+func setSubnets(in *Input, name string, blocks []string, target *[]string) error {
+	if len(blocks) == 0 {
+		return nil
+	}
+
+	for i, block := range blocks {
+		if _, err := netip.ParsePrefix(block); err != nil {
+			return clusterFault(in, fmt.Sprintf("spec.clusterNetwork.%s.cidrBlocks[%d]", name, i), errors.New("not a CIDR block, for example 10.244.0.0/16"))
+		}
+	}
+
+	*target = blocks
+
+	return nil
+}
+
+func clusterFault(in *Input, path string, err error) *Error {
+	return &Error{Reason: ReasonRenderFailed, Source: Source{Layer: LayerBase, Kind: KindCluster, Name: in.Cluster.Name, Path: path}, Err: err}
+}
+
+func machineFault(in *Input, path string, err error) *Error {
+	return &Error{Reason: ReasonRenderFailed, Source: Source{Layer: LayerBase, Kind: in.Machine.Kind, Name: in.Machine.Name, Path: path}, Err: err}
+}
+
+// repairEncryption puts an AES-CBC key where the API server looks for it. Clusters born before Talos 1.3 have only such a
+// key; machinery renders none from it for contracts up to 1.13, and for 1.14 under the provider of the other cipher: what is
+// encrypted in etcd could then not be read any more.
+func repairEncryption(in *Input, provider machineryconfig.Provider) error {
+	key := in.Bundle.Secrets.AESCBCEncryptionSecret
+	if key == "" || !in.Machine.ControlPlane {
+		return nil
+	}
+
+	document, ok := documentOf[*k8s.KubeEtcdEncryptionConfigV1Alpha1](provider.Documents())
+	if !ok {
+		provider.RawV1Alpha1().ClusterConfig.ClusterAESCBCEncryptionSecret = key //nolint:staticcheck // what contracts before 1.14 have
+
+		return nil
+	}
+
+	entry := func(cipher, name, secret string) map[string]any {
+		return map[string]any{cipher: map[string]any{"keys": []any{map[string]any{"name": name, "secret": secret}}}}
+	}
+
+	// The names and the order are those of the legacy layout: the API server finds a key by them.
+	var providers []any
+	if secretbox := in.Bundle.Secrets.SecretboxEncryptionSecret; secretbox != "" {
+		providers = append(providers, entry("secretbox", "key2", secretbox))
+	}
+
+	providers = append(providers, entry("aescbc", "key1", key))
+
+	resources, ok := document.Config.Object["resources"].([]any)
+	if !ok || len(resources) != 1 {
+		return clusterFault(in, "", errors.New("the generated KubeEtcdEncryptionConfig does not have the one list of resources that Ichor knows"))
+	}
+
+	resource, ok := resources[0].(map[string]any)
+	if !ok {
+		return clusterFault(in, "", errors.New("the generated KubeEtcdEncryptionConfig does not have the form that Ichor knows"))
+	}
+
+	resource["providers"] = providers
+
+	return nil
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+)
+
+// maxNarrowing bounds the search for the field at fault: a step that sets more values than this is named as a whole.
+const maxNarrowing = 64
+
+// What may be to blame besides a step.
+const (
+	theBase = -1
+	absent  = -2
+)
+
+// blame makes Errors of findings: each names the object that brought it. The steps are done once more, one by one; the step
+// after which a finding is there to stay is the one to blame. What the base itself brings has no step, and is the Cluster's.
+// This runs only when a render fails.
+func (r *render) blame(findings []finding) []error {
+	culprits := make([]int, len(findings))
+	for i := range culprits {
+		culprits[i] = absent
+	}
+
+	replay := merge.New(r.provider)
+
+	for i := theBase; i < len(r.steps); i++ {
+		if i != theBase {
+			if err := r.steps[i].apply(replay, nil); err != nil {
+				break
+			}
+		}
+
+		present := r.findings(replay)
+		for j, f := range findings {
+			switch found := slices.ContainsFunc(present, f.same); {
+			case found && culprits[j] == absent:
+				culprits[j] = i
+			case !found:
+				culprits[j] = absent
+			}
+		}
+	}
+
+	faults := make([]error, len(findings))
+	for j, f := range findings {
+		faults[j] = r.fault(f, culprits[j])
+	}
+
+	return faults
+}
+
+func (r *render) fault(f finding, culprit int) *Error {
+	fault := &Error{
+		Reason: ReasonValidationFailed,
+		Source: Source{Layer: LayerBase, Kind: KindCluster, Name: r.in.Cluster.Name},
+		Field:  f.field,
+		Err:    f.err,
+	}
+
+	if f.document != (merge.ID{}) {
+		fault.Document = f.document.String()
+	}
+
+	if culprit == theBase || culprit == absent {
+		return fault
+	}
+
+	fault.Source = r.steps[culprit].source
+	if fault.Field == "" {
+		fault.Document, fault.Field = r.narrow(culprit, f, fault.Document)
+	}
+
+	return fault
+}
+
+// narrow finds the field: of the values that the step set, the one without which the finding is not there, else, in a document
+// that was there before, what they have in common.
+func (r *render) narrow(culprit int, f finding, document string) (string, string) {
+	merged := merge.New(r.provider)
+
+	var set []address
+
+	created := map[merge.ID]bool{}
+
+	for i, each := range r.steps[:culprit+1] {
+		var observe merge.Observer
+		if i == culprit {
+			observe = func(change merge.Change) {
+				switch {
+				case isIdentity(change):
+					created[change.ID] = created[change.ID] || change.Old == nil
+				case change.Op == merge.OpSet:
+					set = append(set, address{change.ID, change.Pointer})
+				}
+			}
+		}
+
+		if err := each.apply(merged, observe); err != nil {
+			return document, ""
+		}
+	}
+
+	// A rule of one document may be broken by another: then what the step wrote there is at fault.
+	if within := ofDocument(set, f.document); len(within) > 0 {
+		set = within
+	}
+
+	if len(set) == 0 || len(set) > maxNarrowing {
+		return document, ""
+	}
+
+	for _, each := range set {
+		if !r.hasWithout(merged, each, f) {
+			return each.id.String(), each.pointer
+		}
+	}
+
+	// In a document that the step brought, anything may be at fault, what it lacks too.
+	id := set[0].id
+	if created[id] {
+		return id.String(), ""
+	}
+
+	if slices.ContainsFunc(set, func(each address) bool { return each.id != id }) {
+		return document, ""
+	}
+
+	return id.String(), commonPointer(set)
+}
+
+// isIdentity says whether a leaf only says which document it belongs to. It is set with the document.
+func isIdentity(change merge.Change) bool {
+	return slices.Contains([]string{"/apiVersion", "/kind", "/name", "/version"}, change.Pointer)
+}
+
+func ofDocument(set []address, id merge.ID) []address {
+	var within []address
+
+	for _, each := range set {
+		if each.id == id {
+			within = append(within, each)
+		}
+	}
+
+	return within
+}
+
+// hasWithout says whether the finding is still there when one value is taken out.
+func (r *render) hasWithout(merged *merge.Config, value address, f finding) bool {
+	without, err := merged.Clone()
+	if err != nil {
+		return true
+	}
+
+	if removed, err := without.Delete(value.id, value.pointer, nil); err != nil || !removed {
+		return true
+	}
+
+	return slices.ContainsFunc(r.findings(without), f.same)
+}
+
+// commonPointer is the deepest pointer that is above all the others, or one that is given alone.
+func commonPointer(set []address) string {
+	common := strings.Split(set[0].pointer, "/")
+
+	for _, each := range set[1:] {
+		tokens := strings.Split(each.pointer, "/")
+		n := 0
+
+		for n < min(len(common), len(tokens)) && common[n] == tokens[n] {
+			n++
+		}
+
+		common = common[:n]
+	}
+
+	return strings.Join(common, "/")
+}
+
+func sortFindings(findings []finding) {
+	slices.SortFunc(findings, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.document.Kind, b.document.Kind), cmp.Compare(a.document.Name, b.document.Name), cmp.Compare(a.field, b.field))
+	})
+}

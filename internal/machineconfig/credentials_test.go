@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+func ref(name string) *corev1.LocalObjectReference { return &corev1.LocalObjectReference{Name: name} }
+
+func TestResolveCredentials(t *testing.T) {
+	t.Parallel()
+
+	const source = "System layer: TalosClusterConfig c1 spec.registries[r.example.com]: "
+
+	password := map[string][]byte{"password": []byte(registryPassword)}
+
+	cases := map[string]struct {
+		registry bootstrapv1.Registry
+		secret   map[string][]byte // of the Secret "creds"; nil: it does not exist
+		want     string
+	}{
+		"password": {
+			registry: bootstrapv1.Registry{Username: "u", AuthSecretRef: ref("creds")}, secret: password,
+		},
+		"missing Secret": {
+			registry: bootstrapv1.Registry{Username: "u", AuthSecretRef: ref("creds")},
+			want:     `authSecretRef: secret "creds" does not exist in the namespace: create it`,
+		},
+		"none of the keys": {
+			registry: bootstrapv1.Registry{Username: "u", AuthSecretRef: ref("creds")}, secret: map[string][]byte{"Password": []byte(registryPassword)},
+			want: `authSecretRef: secret "creds" has none of the keys "password", "auth", "identityToken": set exactly one`,
+		},
+		"two of the keys": {
+			registry: bootstrapv1.Registry{Username: "u", AuthSecretRef: ref("creds")},
+			secret:   map[string][]byte{"password": []byte(registryPassword), "identityToken": []byte(registryPassword)},
+			want:     `authSecretRef: secret "creds" has the keys "password", "identityToken": exactly one is allowed, remove the others`,
+		},
+		"empty password": {
+			registry: bootstrapv1.Registry{Username: "u", AuthSecretRef: ref("creds")}, secret: map[string][]byte{"password": []byte("\n")},
+			want: `authSecretRef: secret "creds" has an empty key "password": fill it`,
+		},
+		"password without a username": {
+			registry: bootstrapv1.Registry{AuthSecretRef: ref("creds")}, secret: password,
+			want: `authSecretRef: secret "creds" has the key "password", which goes with a username: set username beside authSecretRef`,
+		},
+		"username with a token": {
+			registry: bootstrapv1.Registry{Username: "u", AuthSecretRef: ref("creds")}, secret: map[string][]byte{"identityToken": []byte(registryPassword)},
+			want: `authSecretRef: username is set, but secret "creds" has the key "identityToken": a username goes only with the key "password"`,
+		},
+		"certificate authority under another key": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{CASecretRef: ref("creds")}}, secret: map[string][]byte{"tls.crt": []byte("x")},
+			want: `tls.caSecretRef: secret "creds" has no key "ca.crt": add it`,
+		},
+		"client certificate without its key": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{ClientCertificateSecretRef: ref("creds")}}, secret: map[string][]byte{"tls.crt": []byte("x")},
+			want: `tls.clientCertificateSecretRef: secret "creds" has no key "tls.key": add it`,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			tc.registry.Host = "r.example.com"
+			config := &bootstrapv1.TalosClusterConfig{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+			config.Spec.Registries = []bootstrapv1.Registry{tc.registry}
+
+			secrets := map[string]map[string][]byte{}
+			if tc.secret != nil {
+				secrets["creds"] = tc.secret
+			}
+
+			credentials, err := machineconfig.ResolveCredentials(config, secrets)
+
+			want, got := "", ""
+			if tc.want != "" {
+				want = source + tc.want
+			}
+
+			if err != nil {
+				got = err.Error()
+
+				if reason := machineconfig.ReasonOf(err); reason != machineconfig.ReasonInvalidReference {
+					t.Errorf("reason %q, want %q", reason, machineconfig.ReasonInvalidReference)
+				}
+			}
+
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("error differs (-want +got):\n%s", diff)
+			}
+
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+				if text := fmt.Sprintf(verb, credentials); strings.Contains(text, registryPassword) {
+					t.Errorf("%s shows the password", verb)
+				}
+			}
+		})
+	}
+}
+
+func TestSecretNames(t *testing.T) {
+	t.Parallel()
+
+	config := &bootstrapv1.TalosClusterConfig{}
+	config.Spec.Registries = []bootstrapv1.Registry{
+		{Host: "b", AuthSecretRef: ref("creds")},
+		{Host: "a", AuthSecretRef: ref("creds"), TLS: bootstrapv1.RegistryTLS{CASecretRef: ref("ca"), ClientCertificateSecretRef: ref("client")}},
+	}
+	config.Spec.AcceptedCAsSecretRef = ref("roots")
+
+	if diff := cmp.Diff([]string{"ca", "client", "creds", "roots"}, machineconfig.SecretNames(config)); diff != "" {
+		t.Errorf("names differ (-want +got):\n%s", diff)
+	}
+
+	if names := machineconfig.SecretNames(nil); len(names) != 0 {
+		t.Errorf("names of no TalosClusterConfig: %v", names)
+	}
+}

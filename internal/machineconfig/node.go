@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
+	kubeletapis "k8s.io/kubelet/pkg/apis"
+
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+	"github.com/maesh-dev/ichor/internal/storage"
+)
+
+// criCustomization is the one file outside /var that Talos lets machine.files create.
+const criCustomization = "/etc/cri/conf.d/20-customization.part"
+
+// kubeletOwnArgs are the kubelet's flags that Talos sets itself and refuses from a config, when it starts the kubelet.
+var kubeletOwnArgs = []string{"bootstrap-kubeconfig", "kubeconfig", "container-runtime", "container-runtime-endpoint", "config", "cert-dir"}
+
+// nodeSettings are what the config says of the Node object, in whichever document.
+type nodeSettings struct {
+	id                          merge.ID
+	labels, annotations, taints map[string]string
+	base                        string
+}
+
+func nodeSettingsOf(merged *merge.Config) []nodeSettings {
+	machine, _ := legacyOf(merged.Documents())
+	settings := []nodeSettings{{
+		id:     merge.ID{Kind: merge.LegacyKind},
+		labels: machine.MachineNodeLabels, annotations: machine.MachineNodeAnnotations, taints: machine.MachineNodeTaints, //nolint:staticcheck // what contracts before 1.14 have
+		base: "/machine/node",
+	}}
+
+	if document, ok := documentOf[*k8s.KubeNodeConfigV1Alpha1](merged.Documents()); ok {
+		settings = append(settings, nodeSettings{
+			id:     merge.IDOf(document),
+			labels: document.LabelsConfig, annotations: document.AnnotationsConfig, taints: document.TaintsConfig,
+			base: "/",
+		})
+	}
+
+	return settings
+}
+
+// pointer is where the settings of one sort stand: "/machine/nodeLabels" in the legacy document, "/labels" in the modern one.
+func (n nodeSettings) pointer(sort, key string) string {
+	if n.id.Kind == merge.LegacyKind {
+		sort = strings.ToUpper(sort[:1]) + sort[1:]
+	}
+
+	return n.base + sort + "/" + merge.EscapePointer(key)
+}
+
+// cannotRun finds configs that machinery accepts and that a node then cannot run. Each is known from a public report.
+func (r *render) cannotRun(merged *merge.Config) []finding {
+	var findings []finding
+
+	for _, settings := range nodeSettingsOf(merged) {
+		findings = append(findings, r.forbiddenLabels(settings)...)
+
+		key := storage.LonghornDisksConfigAnnotation
+		if value, ok := settings.annotations[key]; ok {
+			if err := storage.CheckDisksConfig(value); err != nil {
+				findings = append(findings, finding{settings.id, settings.pointer("annotations", key), err})
+			}
+		}
+	}
+
+	findings = append(findings, badFiles(merged)...)
+	findings = append(findings, ownKubeletArgs(merged)...)
+
+	return append(findings, r.missingAuthentication(merged)...)
+}
+
+// forbiddenLabels finds labels that the API server's NodeRestriction plugin refuses to a worker's kubelet. Talos then applies none.
+func (r *render) forbiddenLabels(settings nodeSettings) []finding {
+	if r.in.Machine.ControlPlane {
+		return nil
+	}
+
+	var findings []finding
+
+	for _, key := range slices.Sorted(maps.Keys(settings.labels)) {
+		if !forbiddenToKubelet(key) {
+			continue
+		}
+
+		findings = append(findings, finding{
+			settings.id, settings.pointer("labels", key),
+			errors.New("a worker's kubelet may not set this label, and Talos then sets none: put it on the Machine if Cluster API syncs it (node-role.kubernetes.io, node-restriction.kubernetes.io), or use another prefix"),
+		})
+	}
+
+	return findings
+}
+
+func forbiddenToKubelet(key string) bool {
+	prefix, _, hasPrefix := strings.Cut(key, "/")
+	if !hasPrefix {
+		return false
+	}
+
+	within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
+
+	return within("node-restriction.kubernetes.io") || (within("kubernetes.io") || within("k8s.io")) && !kubeletapis.IsKubeletLabel(key)
+}
+
+// badFiles finds entries of machine.files that fail at boot, after the config was accepted.
+func badFiles(merged *merge.Config) []finding {
+	machine, _ := legacyOf(merged.Documents())
+
+	var findings []finding
+
+	for i, file := range machine.MachineFiles { //nolint:staticcheck // a patch may still use it
+		at := func(field string, err error) {
+			findings = append(findings, finding{merge.ID{Kind: merge.LegacyKind}, fmt.Sprintf("/machine/files/%d/%s", i, field), err})
+		}
+
+		if !slices.Contains([]string{"create", "append", "overwrite"}, file.FileOp) {
+			at("op", fmt.Errorf("is %q: set create, append or overwrite", file.FileOp))
+		}
+
+		inVar := strings.HasPrefix(path.Clean(file.FilePath), "/var/")
+		if file.FileOp == "create" && !inVar && file.FilePath != criCustomization {
+			at("path", fmt.Errorf("%q is not under /var, and Talos' file system is read-only elsewhere", file.FilePath))
+		}
+	}
+
+	return findings
+}
+
+// ownKubeletArgs finds kubelet flags that Talos sets itself: the kubelet would not start.
+func ownKubeletArgs(merged *merge.Config) []finding {
+	type extraArgs struct {
+		id      merge.ID
+		pointer string
+		args    meta.Args
+	}
+
+	var all []extraArgs
+
+	machine, _ := legacyOf(merged.Documents())
+	if kubelet := machine.MachineKubelet; kubelet != nil { //nolint:staticcheck // what contracts before 1.14 have
+		all = append(all, extraArgs{merge.ID{Kind: merge.LegacyKind}, "/machine/kubelet/extraArgs/", kubelet.KubeletExtraArgs})
+	}
+
+	if document, ok := documentOf[*k8s.KubeletConfigV1Alpha1](merged.Documents()); ok {
+		all = append(all, extraArgs{merge.IDOf(document), "/extraArgs/", document.KubeletArgs})
+	}
+
+	var findings []finding
+
+	for _, each := range all {
+		for _, name := range kubeletOwnArgs {
+			if _, ok := each.args[name]; ok {
+				findings = append(findings, finding{each.id, each.pointer + name, errors.New("Talos sets this kubelet flag itself and refuses another value: remove it")})
+			}
+		}
+	}
+
+	return findings
+}
+
+// missingAuthentication finds a control plane without its KubeAuthenticationConfig: the API server would not start.
+func (r *render) missingAuthentication(merged *merge.Config) []finding {
+	if _, ok := documentOf[*k8s.KubeAuthenticationConfigV1Alpha1](r.provider.Documents()); !ok {
+		return nil
+	}
+
+	if _, ok := documentOf[*k8s.KubeAuthenticationConfigV1Alpha1](merged.Documents()); ok {
+		return nil
+	}
+
+	return []finding{{document: merge.ID{Kind: k8s.KubeAuthenticationConfig}, err: errors.New("the API server does not start without it: change it instead of removing it")}}
+}
+
+// notices are what is allowed and probably not meant.
+func (r *render) notices(merged *merge.Config) ([]string, error) {
+	var notices []string
+
+	if !r.in.Machine.ControlPlane {
+		for _, settings := range nodeSettingsOf(merged) {
+			for _, key := range slices.Sorted(maps.Keys(settings.taints)) {
+				notices = append(notices, fmt.Sprintf(
+					"%s: %s: a worker registers this taint at its first boot only; change it later through spec.taints of the Machine",
+					settings.id, settings.pointer("taints", key)))
+			}
+		}
+	}
+
+	return notices, nil
+}
