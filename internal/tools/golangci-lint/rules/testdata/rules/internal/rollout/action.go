@@ -32,14 +32,17 @@ type Phase string
 // The phases.
 const (
 	PhaseWaiting Phase = "Waiting"
+	PhaseRunning Phase = "Running"
 	PhaseDone    Phase = "Done"
 )
 
 // Finished forgets a phase.
 func Finished(p Phase) bool {
-	switch p { // want "exhaustive: missing cases in switch of type .*Phase.*PhaseWaiting"
+	switch p { // want "exhaustive: missing cases in expression switch: PhaseWaiting"
 	case PhaseDone:
 		return true
+	case PhaseRunning:
+		return false
 	}
 	return false
 }

@@ -4,7 +4,7 @@
 package rollout
 
 import (
-	"context"      // want "depguard: .*context.*a pure package waits for nothing"
+	"context" // want "depguard: .*context.*a pure package waits for nothing"
 	"fmt"
 	"log/slog"     // want "depguard: .*log/slog.*a pure package returns what it has to say"
 	"math/rand/v2" // want "depguard: .*math/rand/v2.*randomness is an input of a pure package"
@@ -27,9 +27,9 @@ func Inputs(context.Context, client.Client, *grpc.ClientConn, logr.Logger, confi
 
 // Age depends on when and where it is called.
 func Age(start time.Time) string {
-	now := time.Now()     // want "forbidigo: .*time.Now.*pure: time is an input"
-	_ = time.Since(start) // want "forbidigo: .*time.Since.*pure: time is an input"
-	_ = metav1.Now()      // want "forbidigo: .*metav1.Now.*pure: time is an input"
-	fmt.Println(now)      // want "forbidigo: .*fmt.Println.*write to the stream"
+	now := time.Now()                                           // want "forbidigo: .*time.Now.*pure: time is an input"
+	_ = time.Since(start)                                       // want "forbidigo: .*time.Since.*pure: time is an input"
+	_ = metav1.Now()                                            // want "forbidigo: .*metav1.Now.*pure: time is an input"
+	fmt.Println(now)                                            // want "forbidigo: .*fmt.Println.*write to the stream"
 	return fmt.Sprint(krand.String(4), rand.Int(), os.Getpid()) // want "forbidigo: .*krand.String.*pure: randomness is an input"
 }

@@ -8,12 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client" // want "depguard: .*pkg/client.* is not allowed from list 'api'"
 
-	mirror "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1" // want "importas: .* must be imported as 'machineconfigv1'|importas: .*machineconfigv1"
+	mirror "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1" // want "imported as .mirror. but must be .machineconfigv1alpha1."
 )
 
 // Thing is a kind.
 // +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
 type Thing struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package rules
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	linter = flag.String("linter", "../../../bin/tools/golangci-lint", "the linter to run, built by make "+
+	linter = flag.String("linter", "../../../../bin/tools/golangci-lint", "the linter to run, built by make "+
 		"verify-lint-rules")
-	config = flag.String("config", "../../../.golangci.yaml", "the rules to prove")
+	config = flag.String("config", "../../../../.golangci.yaml", "the rules to prove")
 )
 
 type finding struct {

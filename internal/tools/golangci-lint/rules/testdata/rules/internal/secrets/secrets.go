@@ -5,12 +5,11 @@ package secrets
 
 import (
 	"crypto/rand"
-	"io"
 	"time"
 )
 
 // Source is what production code hands in.
-var Source io.Reader = rand.Reader
+var Source = rand.Reader
 
 // Expires may not ask for the time itself.
 func Expires() time.Time {

@@ -4,10 +4,10 @@
 package main
 
 import (
-	machineconfigv1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1" // want "depguard: .*imports none of the packages it generates for"
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1" // want "depguard: .*imports none of the packages it generates for"
 	"github.com/maesh-dev/ichor/internal/codegen/load"
 )
 
 func main() {
-	load.Load(machineconfigv1.Mirror{}.Enabled)
+	load.Load(machineconfigv1alpha1.Mirror{}.Enabled)
 }
