@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	diskTypeFilesystem = "filesystem"
+	diskTypeBlock      = "block"
+)
+
+// diskDrivers are the ways in which the V2 engine may drive a block disk. Empty is Longhorn's choice.
+var diskDrivers = []string{"", "auto", "aio", "nvme"}
+
+// longhornDisk is one entry of the annotation LonghornDisksConfigAnnotation, in Longhorn's own field names and order.
+type longhornDisk struct {
+	Name              string   `json:"name,omitempty"`
+	Path              string   `json:"path"`
+	DiskType          string   `json:"diskType,omitempty"`
+	DiskDriver        string   `json:"diskDriver,omitempty"`
+	AllowScheduling   bool     `json:"allowScheduling"`
+	EvictionRequested bool     `json:"evictionRequested,omitempty"`
+	StorageReserved   int64    `json:"storageReserved,omitempty"`
+	Tags              []string `json:"tags,omitempty"`
+}
+
+// CheckDisksConfig checks the value of the annotation LonghornDisksConfigAnnotation, whoever wrote it: of everything that makes Longhorn
+// ignore the whole of it with no more than a log line, that which can be seen without the node. The error names the disk by its place in
+// the list.
+func CheckDisksConfig(value string) error {
+	var disks []longhornDisk
+
+	// Fields that Longhorn does not have are harmless: it overlooks them too.
+	if err := json.Unmarshal([]byte(value), &disks); err != nil {
+		return fmt.Errorf("not a JSON list of Longhorn disks, and Longhorn would ignore it: %w", err)
+	}
+
+	var errs []error
+
+	names, paths, volumes := map[string]int{}, map[string]int{}, map[string]int{}
+
+	for i, disk := range disks {
+		errs = append(errs, checkDisk(i, disk))
+		errs = append(errs,
+			once(names, i, "name", disk.Name),
+			cmp.Or(once(paths, i, "path", cleanPath(disk.Path)), onceVolume(volumes, i, disk)))
+	}
+
+	return errors.Join(errs...)
+}
+
+func checkDisk(i int, disk longhornDisk) error {
+	var errs []error
+
+	fault := func(field, format string, arguments ...any) {
+		errs = append(errs, fmt.Errorf("disk %d: %s: %w", i, field, fmt.Errorf(format, arguments...)))
+	}
+
+	switch {
+	case disk.Path == "":
+		fault("path", "must be set")
+	case disk.DiskType != diskTypeBlock && !path.IsAbs(disk.Path):
+		fault("path", "%q must be an absolute path", disk.Path)
+	}
+
+	if disk.DiskType != "" && disk.DiskType != diskTypeFilesystem && disk.DiskType != diskTypeBlock {
+		fault("diskType", "%q must be %s or %s", disk.DiskType, diskTypeFilesystem, diskTypeBlock)
+	}
+
+	if !slices.Contains(diskDrivers, disk.DiskDriver) {
+		fault("diskDriver", "%q must be one of auto, aio and nvme, or empty", disk.DiskDriver)
+	}
+
+	if disk.StorageReserved < 0 {
+		fault("storageReserved", "%d must not be below zero", disk.StorageReserved)
+	}
+
+	if disk.AllowScheduling && disk.EvictionRequested {
+		fault("evictionRequested", "must not be true together with allowScheduling: Longhorn refuses the node")
+	}
+
+	return errors.Join(append(errs, checkTags(fmt.Sprintf("disk %d: tags", i), disk.Tags))...)
+}
+
+// CheckNodeTags checks the value of the annotation LonghornNodeTagsAnnotation: Longhorn ignores the whole of it if one tag is invalid.
+func CheckNodeTags(value string) error {
+	var tags []string
+
+	if err := json.Unmarshal([]byte(value), &tags); err != nil {
+		return fmt.Errorf("not a JSON list of Longhorn tags, and Longhorn would ignore it: %w", err)
+	}
+
+	return checkTags("tags", tags)
+}
+
+// checkTags refuses tags that are not qualified names, which is what Longhorn takes, and tags that are given twice.
+func checkTags(field string, tags []string) error {
+	var errs []error
+
+	seen := map[string]bool{}
+
+	for i, tag := range tags {
+		for _, problem := range validation.IsQualifiedName(tag) {
+			errs = append(errs, fmt.Errorf("%s[%d]: %q: %s", field, i, tag, problem))
+		}
+
+		if seen[tag] {
+			errs = append(errs, fmt.Errorf("%s[%d]: %q is given twice", field, i, tag))
+		}
+
+		seen[tag] = true
+	}
+
+	return errors.Join(errs...)
+}
+
+// once reports a value that an earlier disk has too.
+func once(seen map[string]int, i int, field, value string) error {
+	if value == "" {
+		return nil
+	}
+
+	if earlier, found := seen[value]; found {
+		return fmt.Errorf("disk %d: %s: %q is that of disk %d too", i, field, value, earlier)
+	}
+
+	seen[value] = i
+
+	return nil
+}
+
+// onceVolume reports a second disk in one user volume: Longhorn refuses two disks on one file system (longhorn#1285).
+func onceVolume(seen map[string]int, i int, disk longhornDisk) error {
+	below, found := strings.CutPrefix(cleanPath(disk.Path), constants.UserVolumeMountPoint+"/")
+	if !found || disk.DiskType == diskTypeBlock {
+		return nil
+	}
+
+	volume, _, _ := strings.Cut(below, "/")
+
+	if earlier, found := seen[volume]; found {
+		return fmt.Errorf("disk %d: path: in the user volume %q, as disk %d is; Longhorn takes one disk for each file system", i, volume, earlier)
+	}
+
+	seen[volume] = i
+
+	return nil
+}
+
+func cleanPath(p string) string {
+	if p == "" {
+		return ""
+	}
+
+	return path.Clean(p)
+}
