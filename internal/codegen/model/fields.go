@@ -65,7 +65,11 @@ func (b *builder) field(v *types.Var, key, wire, at string) *Field {
 		}
 
 		f.Refusal = message
-		f.Type = refusedType(v.Type())
+
+		var ok bool
+		if f.Type, ok = refusedType(v.Type()); !ok {
+			b.fail("%s: field %s has type %s, for which there is no form that refuses everything", at, key, b.rows.shortName(v.Type()))
+		}
 
 		return f
 	}

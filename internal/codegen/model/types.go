@@ -199,21 +199,24 @@ func elementType(t types.Type) types.Type {
 }
 
 // refusedType is the loosest schema type that a value of the Go type can have: the message, not a type error, is to be seen.
-func refusedType(t types.Type) Type {
+// It reports false for a type for which there is no such form.
+func refusedType(t types.Type) (Type, bool) {
 	switch u := t.Underlying().(type) {
 	case *types.Pointer:
 		return refusedType(u.Elem())
 	case *types.Basic:
-		return Type{Shape: RefusedValue}
+		return Type{Shape: RefusedValue}, u.Kind() == types.String
 	case *types.Slice:
 		if elem, ok := u.Elem().Underlying().(*types.Basic); ok && elem.Kind() == types.Byte {
-			return Type{Shape: RefusedValue}
+			return Type{Shape: RefusedValue}, true
 		}
 
-		elem := refusedType(u.Elem())
+		elem, ok := refusedType(u.Elem())
 
-		return Type{Shape: List, Elem: &elem}
+		return Type{Shape: List, Elem: &elem}, ok && elem.Shape != List
+	case *types.Struct, *types.Map:
+		return Type{Shape: RefusedObject}, true
 	default:
-		return Type{Shape: RefusedObject}
+		return Type{}, false
 	}
 }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/maesh-dev/ichor/internal/codegen/load"
+	"github.com/maesh-dev/ichor/internal/codegen/model"
+)
+
+// problemKinds are those of testdata/errors/problems.
+var problemKinds = []string{
+	"Good", "SpecialStruct", "SpecialEnum", "FreeForm", "AnyField", "FloatField", "IntKeys", "Untagged", "Recursive", "Nameless",
+	"SameGoName", "SameWireName", "InlineMap", "NoStruct", "SameTypeName",
+}
+
+// only offers one kind of the package problems and denies the others.
+func only(kind string) model.Tables {
+	t := base(kind)
+
+	for _, other := range problemKinds {
+		if other != kind {
+			t.Denied = append(t.Denied, model.DecidedKind{Kind: other, Reason: "not looked at here"})
+		}
+	}
+
+	return t
+}
+
+// good offers the kind that has nothing wrong, with a change to the tables.
+func good(change func(*model.Tables)) model.Tables {
+	t := only("Good")
+	change(&t)
+
+	return t
+}
+
+func TestModelErrors(t *testing.T) {
+	const owner = "errors/problems.Good."
+
+	row := func(change func(*model.ScalarRow)) model.Tables {
+		r := model.ScalarRow{Go: "registry.Size", Examples: []string{"1"}, Reason: "special"}
+		change(&r)
+
+		tables := only("SpecialStruct")
+		tables.Scalars = []model.ScalarRow{r}
+
+		return tables
+	}
+
+	for name, tc := range map[string]struct {
+		tables model.Tables
+		want   string
+	}{
+		"special struct": {only("SpecialStruct"), "kind SpecialStruct.inner.sizes: field errors/problems.struct2.Sizes has the special type registry.Size (it has MarshalText); substitute, override or refuse it"},
+		"special enum":   {only("SpecialEnum"), "kind SpecialEnum.level: field errors/problems.SpecialEnum.Level has the special type errors/problems.level"},
+		"free-form map":  {only("FreeForm"), "kind FreeForm.free: field errors/problems.FreeForm.Free has the special type registry.Free"},
+		"any":            {only("AnyField"), "kind AnyField.content: field errors/problems.AnyField.Content has type any, which has no form in a schema"},
+		"float":          {only("FloatField"), "kind FloatField.ratio: field errors/problems.FloatField.Ratio has type float32, which has no form in a schema"},
+		"map of int":     {only("IntKeys"), "field errors/problems.IntKeys.Ports has type map[int]string, which has no form in a schema"},
+		"untagged field": {only("Untagged"), "field errors/problems.Untagged.Text has no yaml tag"},
+		"recursion":      {only("Recursive"), "type errors/problems.Node contains itself"},
+		"no name":        {only("Nameless"), "kind Nameless: documents are keyed by name, but errors/problems.Nameless has no string field that is called name"},
+		"same Go name":   {only("SameGoName"), `errors/problems.SameGoName: field TLSName is wanted for "tlsName" and for "TLSName"`},
+		"same wire name": {only("SameWireName"), `errors/problems.SameWireName: wire name text is wanted`},
+		"same type name": {only("SameTypeName"), "name RegistryMeta: wanted for registry.Meta and for errors/problems/registry.Meta"},
+		"inlined map":    {only("InlineMap"), "field errors/problems.InlineMap.Rest is inlined and not a named struct"},
+		"no struct":      {only("NoStruct"), "kind NoStruct: errors/problems.NoStruct is not a struct"},
+
+		"kind in no table": {base("Good"), "kind AnyField (errors/problems.AnyField): in no table; offer it, deny it with a reason, or say what it waits for"},
+		"kind in two tables": {
+			good(func(t *model.Tables) { t.Later = []model.DecidedKind{{Kind: "Good", Reason: "later"}} }),
+			"kind Good: both offered and later",
+		},
+		"kind without a sentence": {
+			good(func(t *model.Tables) { t.Offered[0].Doc = "" }), "offered kind Good: the row gives no reason",
+		},
+		"unknown kind": {
+			good(func(t *model.Tables) { t.Denied = append(t.Denied, model.DecidedKind{Kind: "Gone", Reason: "why"}) }),
+			"denied kind Gone: the row matches nothing",
+		},
+		"unused refusal": {
+			good(func(t *model.Tables) { t.Refusals = []model.Refusal{{Go: owner + "Gone", Message: "gone: secret"}} }),
+			"refusal of errors/problems.Good.Gone: the row matches nothing",
+		},
+		"refusal by the wire name": {
+			good(func(t *model.Tables) { t.Refusals = []model.Refusal{{Go: owner + "text", Message: "text: secret"}} }),
+			"refusal of errors/problems.Good.text: the row matches nothing",
+		},
+		"unused override": {
+			good(func(t *model.Tables) { t.Overrides = []model.Override{{Go: owner + "Gone", Reason: "why"}} }),
+			"override of errors/problems.Good.Gone: the row matches nothing",
+		},
+		"unused substitution": {
+			good(func(t *model.Tables) { t.Scalars = []model.ScalarRow{{Go: "registry.Size", Reason: "why"}} }),
+			"substitution of registry.Size: the row matches nothing",
+		},
+		"unused note": {
+			good(func(t *model.Tables) { t.Notes = []model.Note{{Go: owner + "Gone", Text: "text"}} }),
+			"note on errors/problems.Good.Gone: the row matches nothing",
+		},
+		"unused identity": {
+			good(func(t *model.Tables) { t.Identity = []model.IdentityRow{{Go: "registry.Meta", Reason: "why"}} }),
+			"identity registry.Meta: the row matches nothing",
+		},
+		"row without a reason": {
+			good(func(t *model.Tables) { t.Lists = []model.ListRow{{Go: "registry.Size"}} }),
+			"list registry.Size: the row gives no reason",
+		},
+		"two rows for one field": {
+			good(func(t *model.Tables) {
+				r := model.Refusal{Go: owner + "Text", Message: "text: secret"}
+				t.Refusals = []model.Refusal{r, r}
+			}),
+			"refusal of errors/problems.Good.Text: two rows",
+		},
+		"refusal that names another field": {
+			good(func(t *model.Tables) { t.Refusals = []model.Refusal{{Go: owner + "Text", Message: "context: secret"}} }),
+			"the refusal of errors/problems.Good.Text does not begin with the field's name",
+		},
+		"refusal of a boolean": {
+			good(func(t *model.Tables) { t.Refusals = []model.Refusal{{Go: owner + "Flag", Message: "flag: secret"}} }),
+			"field errors/problems.Good.Flag has type bool, for which there is no form that refuses everything",
+		},
+		"note that is too long": {
+			good(func(t *model.Tables) { t.Notes = []model.Note{{Go: owner + "Text", Text: strings.Repeat("x", 41)}} }),
+			"note on errors/problems.Good.Text: 41 bytes, at most 40 fit",
+		},
+		"length of a boolean": {
+			good(func(t *model.Tables) { t.Limits = []model.Limit{{Go: owner + "Flag", MaxLength: 1, Reason: "why"}} }),
+			"the limit of errors/problems.Good.Flag bounds a length, but the field is no string",
+		},
+		"items of a string": {
+			good(func(t *model.Tables) { t.Limits = []model.Limit{{Go: owner + "Text", MaxItems: 1, Reason: "why"}} }),
+			"the limit of errors/problems.Good.Text bounds items, but the field is no list or map",
+		},
+		"substitution without an example": {
+			row(func(r *model.ScalarRow) { r.Examples = nil }), "substitution of registry.Size: the row has no example",
+		},
+		"example that does not match": {
+			row(func(r *model.ScalarRow) { r.Pattern = "^x$" }), `substitution of registry.Size: the example "1" does not match`,
+		},
+		"pattern that does not compile": {
+			row(func(r *model.ScalarRow) { r.Pattern = "(" }), "substitution of registry.Size: pattern:",
+		},
+		"text of a substitution that is too long": {
+			row(func(r *model.ScalarRow) { r.Doc = strings.Repeat("x", 41) }), "substitution of registry.Size: the text has 41 bytes",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, err := model.Build(problems(t), tc.tables)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+
+			if api != nil {
+				t.Error("got a model along with the error")
+			}
+		})
+	}
+}
+
+// problems is loaded once: it takes much longer than all cases together.
+var loaded *load.Catalog
+
+func problems(t *testing.T) *load.Catalog {
+	t.Helper()
+
+	if loaded == nil {
+		catalog, err := load.Load(t.Context(), source("errors/problems"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		loaded = catalog
+	}
+
+	return loaded
+}
+
+func TestLoadErrors(t *testing.T) {
+	for name, want := range map[string]string{
+		"notconstant": "the kind is not a constant string",
+		"notliteral":  "kind A: registered with something other than a function literal",
+		"twotypes":    "kind A: the function returns",
+		"nodocument":  "kind A: the function returns no document",
+		"notaddress":  "kind A: the function returns something other than nil or &Type{}",
+		"twice":       "kind A: registered by",
+		"nothing":     "no call of " + register,
+		"broken":      "undefined: undefined",
+		"missing":     "errors/missing",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load.Load(t.Context(), source("errors/"+name))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
+	}
+
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+
+		if _, err := load.Load(ctx, source("errors/problems")); err == nil {
+			t.Error("got no error from a run that was cancelled")
+		}
+	})
+}
+
+func TestWriteRemovesStaleFiles(t *testing.T) {
+	dir := t.TempDir()
+
+	for _, name := range []string{"zz_generated.gone.go", "zz_generated.deepcopy.go", "doc.go"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := write(dir, map[string][]byte{"zz_generated.union.go": []byte("new")}); err != nil {
+		t.Fatal(err)
+	}
+
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+
+	want := []string{"doc.go", "zz_generated.deepcopy.go", "zz_generated.union.go"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
