@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+)
+
+// decode reads a document in the form that users write.
+func decode(t *testing.T, source string) *v1alpha1.Document {
+	t.Helper()
+
+	doc := &v1alpha1.Document{}
+	if err := json.Unmarshal([]byte(source), doc); err != nil {
+		t.Fatalf("test document: %v", err)
+	}
+
+	return doc
+}
+
+func TestTalosJSON(t *testing.T) {
+	for name, tc := range map[string]struct{ document, want string }{
+		"kind and version are added": {
+			`{"kind":"HostnameConfig","hostnameConfig":{"auto":"off"}}`,
+			`{"apiVersion":"v1alpha1","auto":"off","kind":"HostnameConfig"}`,
+		},
+		"the legacy document has a version and no kind": {
+			`{"kind":"Config","config":{"debug":true}}`,
+			`{"debug":true,"version":"v1alpha1"}`,
+		},
+		"a zero that was written is kept": {
+			`{"kind":"KubePrismConfig","kubePrismConfig":{"port":0,"tlsServerName":""}}`,
+			`{"apiVersion":"v1alpha1","kind":"KubePrismConfig","port":0,"tlsServerName":""}`,
+		},
+		"false is kept": {
+			`{"kind":"UserVolumeConfig","userVolumeConfig":{"name":"a","provisioning":{"grow":false}}}`,
+			`{"apiVersion":"v1alpha1","kind":"UserVolumeConfig","name":"a","provisioning":{"grow":false}}`,
+		},
+		"an empty object is kept": {
+			`{"kind":"UserVolumeConfig","userVolumeConfig":{"name":"a","encryption":{"keys":[{"slot":0,"tpm":{}}]}}}`,
+			`{"apiVersion":"v1alpha1","encryption":{"keys":[{"slot":0,"tpm":{}}]},"kind":"UserVolumeConfig","name":"a"}`,
+		},
+		"an empty list and an empty map are kept": {
+			`{"kind":"KubeNodeConfig","kubeNodeConfig":{"labels":{},"nodeIP":{"validSubnets":[]}}}`,
+			`{"apiVersion":"v1alpha1","kind":"KubeNodeConfig","labels":{},"nodeIP":{"validSubnets":[]}}`,
+		},
+		"nothing is added to an empty document": {
+			`{"kind":"OOMConfig","oomConfig":{}}`,
+			`{"apiVersion":"v1alpha1","kind":"OOMConfig"}`,
+		},
+		"one argument becomes a scalar, several stay a list": {
+			`{"kind":"Config","config":{"machine":{"kubelet":{"extraArgs":{"a":["1"],"b":["1","2"],"c":[]}}}}}`,
+			`{"machine":{"kubelet":{"extraArgs":{"a":"1","b":["1","2"],"c":[]}}},"version":"v1alpha1"}`,
+		},
+		"a number or a string stays what it is": {
+			`{"kind":"NetworkRuleConfig","networkRuleConfig":{"name":"a","portSelector":{"ports":[80,"1-2"]}}}`,
+			`{"apiVersion":"v1alpha1","kind":"NetworkRuleConfig","name":"a","portSelector":{"ports":[80,"1-2"]}}`,
+		},
+		"bytes are base64": {
+			`{"kind":"Config","config":{"machine":{"registries":{"config":{"a":{"tls":{"ca":"AQID"}}}}}}}`,
+			`{"machine":{"registries":{"config":{"a":{"tls":{"ca":"AQID"}}}}},"version":"v1alpha1"}`,
+		},
+		"a quantity stays as it was written": {
+			`{"kind":"Config","config":{"cluster":{"apiServer":{"resources":{"limits":{"cpu":2,"memory":"1024Mi"}}}}}}`,
+			`{"cluster":{"apiServer":{"resources":{"limits":{"cpu":2,"memory":"1024Mi"}}}},"version":"v1alpha1"}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc := decode(t, tc.document)
+
+			got, err := doc.TalosJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("TalosJSON (-want +got):\n%s", diff)
+			}
+
+			back, err := v1alpha1.DocumentFromTalosJSON(got)
+			if err != nil {
+				t.Fatalf("read back: %v", err)
+			}
+
+			if diff := cmp.Diff(doc, back); diff != "" {
+				t.Errorf("read back (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTalosJSONErrors(t *testing.T) {
+	for name, tc := range map[string]struct{ document, want string }{
+		"no kind":       {`{"hostnameConfig":{}}`, "kind is not set"},
+		"unknown kind":  {`{"kind":"Hostname","hostnameConfig":{}}`, `kind "Hostname" is not known`},
+		"no content":    {`{"kind":"HostnameConfig"}`, "HostnameConfig: the field hostnameConfig is not set"},
+		"other content": {`{"kind":"HostnameConfig","oomConfig":{}}`, "HostnameConfig: sets oomConfig; want hostnameConfig alone"},
+		"two contents": {
+			`{"kind":"HostnameConfig","hostnameConfig":{},"oomConfig":{}}`,
+			"HostnameConfig: sets hostnameConfig and oomConfig; want hostnameConfig alone",
+		},
+		"a refused value": {
+			`{"kind":"Config","config":{"machine":{"token":"hunter2"}}}`,
+			"Config: machine.token: cluster secret; it comes from the secrets bundle",
+		},
+		"a refused object in a map and a refused list": {
+			`{"kind":"Config","config":{"machine":{"acceptedCAs":[{"crt":"hunter2"}],"registries":{"config":{"ghcr.io":{"auth":{"password":"hunter2"}}}}}}}`,
+			"Config: machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef; " +
+				"machine.registries.config[ghcr.io].auth: a credential; use TalosClusterConfig.spec.registries[].authSecretRef",
+		},
+		"a refused object in a list": {
+			`{"kind":"VolumeConfig","volumeConfig":{"name":"STATE","encryption":{"keys":[{},{"static":{"passphrase":"hunter2"}}]}}}`,
+			"VolumeConfig: encryption.keys[1].static: a passphrase must not stand in a document; use nodeID, kms or tpm",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := decode(t, tc.document).TalosJSON()
+			if err == nil {
+				t.Fatal("got no error")
+			}
+
+			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDocumentFromTalosJSON(t *testing.T) {
+	for name, tc := range map[string]struct{ source, want string }{
+		"no object":                  {`[]`, "the document is no JSON object"},
+		"no apiVersion":              {`{"kind":"HostnameConfig"}`, "HostnameConfig: apiVersion is not v1alpha1"},
+		"other apiVersion":           {`{"apiVersion":"v1","kind":"HostnameConfig"}`, "HostnameConfig: apiVersion is not v1alpha1"},
+		"apiVersion alone":           {`{"apiVersion":"v1alpha1"}`, "the document has an apiVersion and no kind"},
+		"unknown version":            {`{"version":"v2"}`, `version "v2" is not known; want v1alpha1`},
+		"a kind of ours":             {`{"apiVersion":"v1alpha1","kind":"Config"}`, `kind "Config" is not known`},
+		"a denied kind":              {`{"apiVersion":"v1alpha1","kind":"SideroLinkConfig"}`, `kind "SideroLinkConfig" is not offered`},
+		"an unknown field":           {`{"apiVersion":"v1alpha1","kind":"HostnameConfig","hostnam":"a"}`, `HostnameConfig: unknown field "hostnam"`},
+		"a field's case":             {`{"apiVersion":"v1alpha1","kind":"HostnameConfig","Hostname":"a"}`, `HostnameConfig: unknown field "Hostname"`},
+		"version on a kind":          {`{"apiVersion":"v1alpha1","kind":"HostnameConfig","version":"v1alpha1"}`, `HostnameConfig: unknown field "version"`},
+		"an unknown path":            {`{"machine":{"kubelet":{"extraMount":[]}}}`, `Config: unknown field "machine.kubelet.extraMount"`},
+		"a refused field":            {`{"machine":{"token":"hunter2"}}`, "Config: machine.token: cluster secret; it comes from the secrets bundle"},
+		"arguments that are neither": {`{"machine":{"kubelet":{"extraArgs":{"a":{}}}}}`, "Config: want a string or a list of strings"},
+		"a size that is neither": {
+			`{"apiVersion":"v1alpha1","kind":"UserVolumeConfig","name":"a","provisioning":{"minSize":true}}`,
+			"UserVolumeConfig: want a string or a number",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc, err := v1alpha1.DocumentFromTalosJSON([]byte(tc.source))
+			if err == nil {
+				t.Fatalf("got %v, want an error", doc)
+			}
+
+			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTalosWritesOtherForms(t *testing.T) {
+	for name, tc := range map[string]struct {
+		source string
+		want   *v1alpha1.Document
+	}{
+		"a size as a number": {
+			`{"apiVersion":"v1alpha1","kind":"UserVolumeConfig","name":"a","provisioning":{"minSize":10737418240}}`,
+			decode(t, `{"kind":"UserVolumeConfig","userVolumeConfig":{"name":"a","provisioning":{"minSize":"10737418240"}}}`),
+		},
+		"an argument as a number": {
+			`{"machine":{"kubelet":{"extraArgs":{"v":4}}}}`,
+			decode(t, `{"kind":"Config","config":{"machine":{"kubelet":{"extraArgs":{"v":["4"]}}}}}`),
+		},
+		"null for what is not set": {
+			`{"version":"v1alpha1","machine":{"ca":null,"kubelet":null},"cluster":null}`,
+			decode(t, `{"kind":"Config","config":{"machine":{}}}`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := v1alpha1.DocumentFromTalosJSON([]byte(tc.source))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("document (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBodyAndName(t *testing.T) {
+	doc := decode(t, `{"kind":"UserVolumeConfig","userVolumeConfig":{"name":"data"}}`)
+
+	kind, body, ok := doc.Body()
+	if kind != "UserVolumeConfig" || body != any(doc.UserVolumeConfig) || !ok {
+		t.Errorf("Body() = %q, %v, %v; want the kind, the member and true", kind, body, ok)
+	}
+
+	if got := doc.Name(); got != "data" {
+		t.Errorf("Name() = %q, want data", got)
+	}
+
+	doc.Kind = v1alpha1.KindOOMConfig
+
+	if kind, body, ok := doc.Body(); kind != "OOMConfig" || body != nil || ok {
+		t.Errorf("Body() of the wrong kind = %q, %v, %v; want OOMConfig, nil, false", kind, body, ok)
+	}
+
+	if got := doc.Name(); got != "" {
+		t.Errorf("Name() of the wrong kind = %q, want none", got)
+	}
+}
+
+func TestRefusedKeepsNoValueAndStaysReadable(t *testing.T) {
+	doc := decode(t, `{"kind":"Config","config":{"machine":{"token":"hunter2","ca":{"key":"hunter2"},"acceptedCAs":[{"crt":"hunter2"}]}}}`)
+
+	got, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// What is written back is refused by the API server, not silently dropped.
+	want := `{"kind":"Config","config":{"machine":{"token":"","ca":{},"acceptedCAs":[{}]}}}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("JSON (-want +got):\n%s", diff)
+	}
+
+	var paths []string
+	for _, f := range doc.Refused() {
+		paths = append(paths, f.Path)
+	}
+
+	if diff := cmp.Diff([]string{"machine.token", "machine.ca", "machine.acceptedCAs"}, paths); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+
+	_, err = doc.TalosJSON()
+
+	var refused *v1alpha1.RefusedError
+	if !errors.As(err, &refused) || len(refused.Fields) != 3 {
+		t.Errorf("got %v, want a RefusedError of three fields", err)
+	}
+}
