@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/maesh-dev/ichor/test/harness"
+)
+
+// serveCommand runs the demo's world until it is told to stop.
+const serveCommand = "serve"
+
+// The manager's ServiceAccount, as config/bootstrap binds it.
+const (
+	managerNamespace = "ichor-bootstrap-system"
+	managerUser      = "system:serviceaccount:" + managerNamespace + ":manager"
+)
+
+const managerTimeout = time.Minute
+
+// serve starts everything and stays. The file "ready" appears when all of it answers.
+func serve(ctx context.Context, s state) (err error) {
+	pid := strconv.Itoa(os.Getpid())
+	if err = os.WriteFile(s.path("pid"), []byte(pid), 0o600); err != nil {
+		return err
+	}
+
+	defer func() { err = errors.Join(err, os.Remove(s.path("pid"))) }()
+
+	crds, err := harness.ReadCRDs(filepath.Join(s.root, "config", "bootstrap", "crd", "bases"))
+	if err != nil {
+		return err
+	}
+
+	cluster, err := harness.StartManagementCluster(ctx, harness.Options{
+		Dir:       s.path("cluster"),
+		LogDir:    s.path("logs"),
+		CAPICore:  true,
+		CRDs:      append(harness.InfrastructureCRDs(), crds...),
+		Manifests: managerRights(s),
+	})
+	if err != nil {
+		return err
+	}
+
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+
+	admin, err := os.ReadFile(cluster.KubeconfigPath())
+	if err != nil {
+		return err
+	}
+
+	if err = os.WriteFile(s.kubeconfig(), admin, 0o600); err != nil {
+		return err
+	}
+
+	manager, err := startManager(ctx, s, cluster)
+	if err != nil {
+		return err
+	}
+
+	if err = os.WriteFile(s.path("ready"), nil, 0o600); err != nil {
+		return err
+	}
+
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Wait() }()
+
+	select {
+	case <-ctx.Done():
+		return errors.Join(manager.Process.Signal(syscall.SIGTERM), ignoreExit(<-ended))
+	case err = <-ended:
+		return fmt.Errorf("the bootstrap manager has ended: %w", err)
+	}
+}
+
+// managerRights are the manifests that give the managers their rights, the same that an installation has.
+func managerRights(s state) []string {
+	rbac := filepath.Join(s.root, "config", "bootstrap", "rbac")
+
+	return []string{
+		filepath.Join(rbac, "role.yaml"),
+		filepath.Join(rbac, "role_binding.yaml"),
+		filepath.Join(rbac, "aggregated_role.yaml"),
+	}
+}
+
+// startManager starts the bootstrap manager with the rights of its ServiceAccount, and waits until it is ready.
+func startManager(ctx context.Context, s state, cluster *harness.ManagementCluster) (*exec.Cmd, error) {
+	kubeconfig, err := cluster.UserKubeconfig(managerUser, "system:serviceaccounts", "system:serviceaccounts:"+managerNamespace)
+	if err != nil {
+		return nil, err
+	}
+
+	health, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+
+	log, err := os.Create(filepath.Join(s.path("logs"), "ichor-bootstrap-manager.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() //nolint:errcheck // the process has its own handle
+
+	manager := exec.Command(s.path("bin/manager"), "--health-addr", health, "--diagnostics-address", "0", "-v", "2")
+	manager.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	manager.Stdout, manager.Stderr = log, log
+
+	if err = manager.Start(); err != nil {
+		return nil, fmt.Errorf("start the bootstrap manager: %w", err)
+	}
+
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, managerTimeout, true, func(ctx context.Context) (bool, error) {
+		return answers(ctx, "http://"+health+"/readyz"), nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the bootstrap manager does not become ready; see %s: %w", log.Name(), err), manager.Process.Kill())
+	}
+
+	return manager, nil
+}
+
+func answers(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+
+	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}
+
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+
+	return listener.Addr().String(), listener.Close()
+}
+
+// ignoreExit drops the exit status of a process that was told to end.
+func ignoreExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+
+	return err
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/maesh-dev/ichor/test/tools"
+)
+
+const worldTimeout = 5 * time.Minute
+
+// programs are built for the demo, so that it shows this checkout.
+var programs = map[string]string{
+	"ichor-bootstrap-manager": "./bootstrap",
+	"clusterctl-ichor":        "./cmd/clusterctl-ichor",
+	"demo":                    "./test/demo",
+}
+
+func up(ctx context.Context, s state) error {
+	if pid, running := s.pid(); running {
+		return fmt.Errorf("a demo is running already (process %d): end it with `make demo-down`, or look at it:\n\n%s", pid, further(s, ""))
+	}
+
+	if err := errors.Join(os.RemoveAll(s.dir), os.MkdirAll(s.path("bin"), 0o755)); err != nil {
+		return err
+	}
+
+	section("Build Ichor and the test tools (the first time takes minutes, and is kept)")
+
+	kubectl, err := build(ctx, s)
+	if err != nil {
+		return err
+	}
+
+	section("Start etcd, the API server, its controllers, Cluster API's core manager and Ichor's bootstrap manager")
+
+	if err = startWorld(ctx, s); err != nil {
+		return err
+	}
+
+	show := &show{ctx: ctx, state: s, kubectl: kubectl}
+	if err = show.run(); err != nil {
+		return fmt.Errorf("%w\nThe demo still runs: its logs are in %s; `make demo-down` ends it", err, s.path("logs"))
+	}
+
+	section("Look further")
+	fmt.Print(further(s, kubectl))
+
+	return nil
+}
+
+// build returns the path of kubectl.
+func build(ctx context.Context, s state) (string, error) {
+	builder, err := tools.NewBuilder(os.Stderr)
+	if err != nil {
+		return "", err
+	}
+
+	for _, name := range []string{tools.Etcd, tools.KubeAPIServer, tools.KubeControllerManager, tools.CAPICore, tools.CAPICoreComponents} {
+		if _, err = builder.Path(ctx, name); err != nil {
+			return "", err
+		}
+	}
+
+	kubectl, err := builder.Path(ctx, tools.Kubectl)
+	if err != nil {
+		return "", err
+	}
+
+	for name, pkg := range programs {
+		command := exec.CommandContext(ctx, "go", "build", "-o", s.path("bin/"+name), pkg)
+		command.Dir = s.root
+
+		if out, err := command.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+		}
+	}
+
+	return kubectl, nil
+}
+
+// startWorld leaves a process behind that holds the management cluster: its parts end when it does.
+func startWorld(ctx context.Context, s state) error {
+	log, err := os.Create(s.path("world.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the process has its own handle
+
+	world := exec.Command(s.path("bin/demo"), serveCommand)
+	world.Dir = s.root
+	world.Stdout, world.Stderr = log, log
+	world.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+
+	if err = world.Start(); err != nil {
+		return fmt.Errorf("start the management cluster: %w", err)
+	}
+
+	ended := make(chan error, 1)
+	go func() { ended <- world.Wait() }()
+
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, worldTimeout, true, func(context.Context) (bool, error) {
+		select {
+		case err := <-ended:
+			return false, fmt.Errorf("the management cluster has ended: %w\n%s", err, tail(s.path("world.log")))
+		default:
+		}
+
+		_, err := os.Stat(s.path("ready"))
+
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, fs.ErrNotExist):
+			return false, nil
+		default:
+			return false, err
+		}
+	})
+}
+
+// tail is the end of a log, for an error.
+func tail(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}
