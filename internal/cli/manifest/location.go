@@ -63,8 +63,25 @@ func child(node *yaml.Node, token string) (*yaml.Node, int) {
 		}
 	case yaml.SequenceNode:
 		index, err := strconv.Atoi(token)
-		if err == nil && index >= 0 && index < len(node.Content) {
+		if err != nil {
+			return keyed(node, token)
+		}
+
+		if index >= 0 && index < len(node.Content) {
 			return node.Content[index], node.Content[index].Line
+		}
+	}
+
+	return nil, 0
+}
+
+// keyed finds the item of a list that a path names by its key, as in "spec.registries[docker.io]".
+func keyed(list *yaml.Node, key string) (*yaml.Node, int) {
+	for _, item := range list.Content {
+		for _, name := range []string{"name", "host"} {
+			if value, _ := child(item, name); value != nil && value.Value == key {
+				return item, item.Line
+			}
 		}
 	}
 

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/cli/inventory"
+	"github.com/maesh-dev/ichor/internal/cli/manifest"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/targeting"
+	"github.com/maesh-dev/ichor/internal/version"
+)
+
+// checkObjects finds what no schema can say and a render would find only on a machine that the object concerns.
+func (fs *findings) checkObjects() {
+	for _, config := range fs.set.TalosClusterConfigs {
+		ref := manifest.Ref{Kind: machineconfig.KindTalosClusterConfig, Namespace: config.Namespace, Name: config.Name}
+		fs.checkClusterTargeting(ref, config.Spec.ClusterTargeting)
+		fs.checkTalos(ref, config.Spec.Talos)
+	}
+
+	for _, patch := range fs.set.TalosConfigPatches {
+		ref := manifest.Ref{Kind: machineconfig.KindTalosConfigPatch, Namespace: patch.Namespace, Name: patch.Name}
+		fs.checkClusterTargeting(ref, patch.Spec.ClusterTargeting)
+		fs.checkSelector(ref, field.NewPath("spec", "machineSelector"), patch.Spec.MachineSelector)
+	}
+
+	for _, storage := range fs.set.TalosStorages {
+		ref := manifest.Ref{Kind: machineconfig.KindTalosStorage, Namespace: storage.Namespace, Name: storage.Name}
+		fs.checkClusterTargeting(ref, storage.Spec.ClusterTargeting)
+		fs.checkSelector(ref, field.NewPath("spec", "machineSelector"), storage.Spec.MachineSelector)
+	}
+
+	for _, config := range fs.set.TalosConfigs {
+		ref := manifest.Ref{Kind: machineconfig.KindTalosConfig, Namespace: config.Namespace, Name: config.Name}
+		fs.checkContract(ref, "spec.configContract", config.Spec.ConfigContract)
+	}
+
+	for _, template := range fs.set.TalosConfigTemplates {
+		ref := manifest.Ref{Kind: inventory.KindTalosConfigTemplate, Namespace: template.Namespace, Name: template.Name}
+		fs.checkContract(ref, "spec.template.spec.configContract", template.Spec.Template.Spec.ConfigContract)
+	}
+}
+
+func (fs *findings) fail(ref manifest.Ref, path string, err error) {
+	fs.add(Finding{Severity: SeverityError, Object: &ref, Path: path, Message: err.Error()}, "")
+}
+
+func (fs *findings) checkClusterTargeting(ref manifest.Ref, target bootstrapv1.ClusterTargeting) {
+	fs.checkSelector(ref, field.NewPath("spec", "clusterSelector"), target.ClusterSelector)
+}
+
+func (fs *findings) checkSelector(ref manifest.Ref, path *field.Path, selector *metav1.LabelSelector) {
+	for _, err := range metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path) {
+		fs.add(Finding{Severity: SeverityError, Object: &ref, Path: err.Field, Message: err.ErrorBody()}, "")
+	}
+}
+
+func (fs *findings) checkTalos(ref manifest.Ref, talos bootstrapv1.TalosSpec) {
+	fs.checkContract(ref, "spec.talos.configContract", talos.ConfigContract)
+	fs.checkTalosVersion(ref, "spec.talos.version", talos.Version)
+
+	for i := range talos.Pools {
+		pool := &talos.Pools[i]
+		path := field.NewPath("spec", "talos", "pools").Index(i)
+		fs.checkSelector(ref, path.Child("machineSelector"), &pool.MachineSelector)
+		fs.checkTalosVersion(ref, path.Child("version").String(), pool.Version)
+	}
+}
+
+func (fs *findings) checkContract(ref manifest.Ref, path, contract string) {
+	if contract == "" {
+		return
+	}
+
+	if _, err := version.ParseContract(contract); err != nil {
+		fs.fail(ref, path, err)
+	}
+}
+
+func (fs *findings) checkTalosVersion(ref manifest.Ref, path, talos string) {
+	if talos == "" {
+		return
+	}
+
+	if _, err := version.ParseTalos(talos); err != nil {
+		fs.fail(ref, path, err)
+	}
+}
+
+// checkUse warns of objects that concern no machine among the files. Without a Cluster among them nothing can be said.
+func (fs *findings) checkUse(subjects []*inventory.Subject) {
+	if len(fs.set.Clusters) == 0 {
+		return
+	}
+
+	for _, config := range fs.set.TalosClusterConfigs {
+		if !fs.targetsCluster(config.Spec.ClusterTargeting, config.Namespace) {
+			fs.warn(manifest.Ref{Kind: machineconfig.KindTalosClusterConfig, Namespace: config.Namespace, Name: config.Name}, "spec", "",
+				"targets no Cluster among the files")
+		}
+	}
+
+	for _, storage := range fs.set.TalosStorages {
+		if !selects(subjects, storage.Namespace, storage.Spec.ClusterTargeting, storage.Spec.MachineTargeting, "") {
+			fs.warn(manifest.Ref{Kind: machineconfig.KindTalosStorage, Namespace: storage.Namespace, Name: storage.Name}, "spec", "",
+				"selects no machine among the files")
+		}
+	}
+
+	for _, patch := range fs.set.TalosConfigPatches {
+		fs.checkPatchUse(subjects, patch)
+	}
+
+	for _, config := range fs.set.TalosConfigs {
+		if !slices.ContainsFunc(subjects, func(s *inventory.Subject) bool { return s.TalosConfig == config }) {
+			fs.warn(manifest.Ref{Kind: machineconfig.KindTalosConfig, Namespace: config.Namespace, Name: config.Name}, "", "",
+				"no Machine among the files refers to it")
+		}
+	}
+
+	for _, template := range fs.set.TalosConfigTemplates {
+		if !slices.ContainsFunc(subjects, func(s *inventory.Subject) bool {
+			return s.Template == template.Name && s.Ref.Namespace == template.Namespace
+		}) {
+			fs.warn(manifest.Ref{Kind: inventory.KindTalosConfigTemplate, Namespace: template.Namespace, Name: template.Name}, "", "",
+				"no MachineDeployment or MachineSet among the files refers to it")
+		}
+	}
+}
+
+func (fs *findings) checkPatchUse(subjects []*inventory.Subject, patch *bootstrapv1.TalosConfigPatch) {
+	ref := manifest.Ref{Kind: machineconfig.KindTalosConfigPatch, Namespace: patch.Namespace, Name: patch.Name}
+
+	if slices.ContainsFunc(subjects, func(s *inventory.Subject) bool { return refersTo(s, patch) }) {
+		return
+	}
+
+	if patch.Spec.ClusterName == "" && patch.Spec.ClusterSelector == nil {
+		fs.warn(ref, "spec", "", "has neither clusterName nor clusterSelector, and no TalosConfig among the files has it in spec.patchRefs: it applies to no machine")
+
+		return
+	}
+
+	if !selects(subjects, patch.Namespace, patch.Spec.ClusterTargeting, patch.Spec.MachineTargeting, patch.Spec.Role) {
+		fs.warn(ref, "spec", "", "selects no machine among the files")
+	}
+}
+
+func refersTo(subject *inventory.Subject, patch *bootstrapv1.TalosConfigPatch) bool {
+	return subject.Ref.Namespace == patch.Namespace &&
+		slices.ContainsFunc(subject.TalosConfig.Spec.PatchRefs, func(ref bootstrapv1.PatchReference) bool { return ref.Name == patch.Name })
+}
+
+func (fs *findings) targetsCluster(target bootstrapv1.ClusterTargeting, namespace string) bool {
+	for _, cluster := range fs.set.Clusters {
+		if ok, err := targeting.Cluster(target, namespace, cluster); ok && err == nil {
+			return true
+		}
+	}
+
+	return false
+}
+
+// selects tells whether an object applies to one of the machines. Broken selectors are errors already.
+func selects(subjects []*inventory.Subject, namespace string, clusters bootstrapv1.ClusterTargeting, machines bootstrapv1.MachineTargeting, role bootstrapv1.MachineRole) bool {
+	for _, subject := range subjects {
+		inCluster, err := targeting.Cluster(clusters, namespace, subject.Cluster)
+		if err != nil || !inCluster || role != "" && role != subject.Machine.Role() {
+			continue
+		}
+
+		if ok, err := targeting.Machine(machines, subject.Machine.Labels); ok && err == nil {
+			return true
+		}
+	}
+
+	return false
+}
+
+// sort brings the findings into the order of the input: by file as it was read, document and line. What has no place comes last.
+func (fs *findings) sort() {
+	rank := map[string]int{}
+	for i, file := range fs.set.FileNames() {
+		rank[file] = i
+	}
+
+	slices.SortStableFunc(fs.all, func(a, b *Finding) int {
+		switch {
+		case a.Location == nil && b.Location == nil:
+			return cmp.Compare(a.Message, b.Message)
+		case a.Location == nil:
+			return 1
+		case b.Location == nil:
+			return -1
+		}
+
+		return cmp.Or(
+			cmp.Compare(rank[a.Location.File], rank[b.Location.File]),
+			cmp.Compare(a.Location.Document, b.Location.Document),
+			cmp.Compare(a.Location.Line, b.Location.Line),
+			cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)),
+		)
+	})
+}
