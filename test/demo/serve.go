@@ -11,13 +11,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
 
 	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/tools"
 )
 
 // serveCommand runs the demo's world until it is told to stop.
@@ -26,8 +31,11 @@ const serveCommand = "serve"
 // The manager's ServiceAccount, as config/bootstrap binds it.
 const (
 	managerNamespace = "ichor-bootstrap-system"
-	managerUser      = "system:serviceaccount:" + managerNamespace + ":manager"
+	managerUser      = "system:serviceaccount:" + managerNamespace + ":ichor-bootstrap-manager"
 )
+
+// rightsKinds are what is applied of the components: the manager itself runs as a process, not in a pod.
+var rightsKinds = []string{"Namespace", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
 
 const managerTimeout = time.Minute
 
@@ -45,12 +53,17 @@ func serve(ctx context.Context, s state) (err error) {
 		return err
 	}
 
+	rights, err := managerRights(ctx, s)
+	if err != nil {
+		return err
+	}
+
 	cluster, err := harness.StartManagementCluster(ctx, harness.Options{
 		Dir:       s.path("cluster"),
 		LogDir:    s.path("logs"),
 		CAPICore:  true,
 		CRDs:      append(harness.InfrastructureCRDs(), crds...),
-		Manifests: managerRights(s),
+		Manifests: []string{rights},
 	})
 	if err != nil {
 		return err
@@ -87,15 +100,34 @@ func serve(ctx context.Context, s state) (err error) {
 	}
 }
 
-// managerRights are the manifests that give the managers their rights, the same that an installation has.
-func managerRights(s state) []string {
-	rbac := filepath.Join(s.root, "config", "bootstrap", "rbac")
-
-	return []string{
-		filepath.Join(rbac, "role.yaml"),
-		filepath.Join(rbac, "role_binding.yaml"),
-		filepath.Join(rbac, "aggregated_role.yaml"),
+// managerRights writes the manifests that give the manager its rights, as an installation has them, and returns their file.
+func managerRights(ctx context.Context, s state) (string, error) {
+	kubectl, err := tools.Path(ctx, tools.Kubectl)
+	if err != nil {
+		return "", err
 	}
+
+	components, err := exec.CommandContext(ctx, kubectl, "kustomize", filepath.Join(s.root, "config", "bootstrap", "default")).Output()
+	if err != nil {
+		return "", fmt.Errorf("build config/bootstrap/default: %w", err)
+	}
+
+	var rights []string
+
+	for document := range strings.SplitSeq(string(components), "\n---\n") {
+		object := metav1.TypeMeta{}
+		if err = yaml.Unmarshal([]byte(document), &object); err != nil {
+			return "", fmt.Errorf("build config/bootstrap/default: %w", err)
+		}
+
+		if slices.Contains(rightsKinds, object.Kind) {
+			rights = append(rights, document)
+		}
+	}
+
+	path := s.path("rights.yaml")
+
+	return path, os.WriteFile(path, []byte(strings.Join(rights, "\n---\n")), 0o600)
 }
 
 // startManager starts the bootstrap manager with the rights of its ServiceAccount, and waits until it is ready.
