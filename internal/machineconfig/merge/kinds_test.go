@@ -355,3 +355,5 @@ func decodedLeaves(value any, pointer string, out map[string]bool) {
 		out[pointer] = true
 	}
 }
+
+func typeOf(value any) reflect.Type { return reflect.TypeOf(value) }

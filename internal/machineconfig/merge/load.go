@@ -269,6 +269,9 @@ func probe(s *said, p *plan, secrets *secretNode) error {
 		return at(s.node, errors.New("want base64 of PEM text"))
 	case !p.custom || s.node.Kind != yaml.ScalarNode:
 		return at(s.node, fmt.Errorf("want %s, found %s that is not", wanted(p.typ), found(s.node)))
+	case p.typ == urlType || p.typ == endpointType:
+		// Not quoted: a URL may hold a password.
+		return at(s.node, errors.New("want a URL such as https://host:port/path"))
 	case secrets.isSecret():
 		return at(s.node, errors.New("the value does not have the form that this field wants"))
 	default:
@@ -287,7 +290,7 @@ func textError(t reflect.Type, text string, wrapped error) error {
 
 	var several *yaml.LoadErrors
 	if errors.As(wrapped, &several) && len(several.Errors) > 0 {
-		return several.Errors[0].Err
+		return errors.New(several.Errors[0].Message)
 	}
 
 	return wrapped

@@ -140,7 +140,7 @@ func (r *reader) pairs(node *yaml.Node, visit func(key, value *yaml.Node) error)
 		}
 
 		if _, twice := seen[key.Value]; twice {
-			return at(key, fmt.Errorf("the key %q is there twice; keep one of them", key.Value))
+			return under(key.Value, at(key, fmt.Errorf("the key %q is there twice; keep one of them", key.Value)))
 		}
 
 		seen[key.Value] = struct{}{}
