@@ -186,7 +186,7 @@ func (o *explainOptions) run() error {
 
 	for _, leaf := range rendered.Provenance.Leaves {
 		if where.covers(leaf) {
-			result.Values = append(result.Values, o.explained(set, subject, leaf))
+			result.Values = append(result.Values, o.explained(set, subject, leaf, &rendered))
 		}
 	}
 
@@ -210,24 +210,24 @@ func documentNames(leaves []machineconfig.Leaf) []string {
 	return names
 }
 
-func (o *explainOptions) explained(set *manifest.Set, subject *inventory.Subject, leaf machineconfig.Leaf) ExplainedValue {
+func (o *explainOptions) explained(set *manifest.Set, subject *inventory.Subject, leaf machineconfig.Leaf, rendered *inventory.Result) ExplainedValue {
+	show := func(value merge.Value) string {
+		if o.showSecrets {
+			return value.Reveal()
+		}
+
+		return rendered.Steady(value.String())
+	}
+
 	value := ExplainedValue{
-		Document: leaf.Document, Path: leaf.Path, Value: o.show(leaf.Value), Secret: leaf.Secret, SetBy: originOf(set, subject, leaf.SetBy),
+		Document: leaf.Document, Path: leaf.Path, Value: show(leaf.Value), Secret: leaf.Secret, SetBy: originOf(set, subject, leaf.SetBy),
 	}
 
 	for _, covered := range leaf.Covered {
-		value.Covered = append(value.Covered, CoveredValue{Value: o.show(covered.Value), SetBy: originOf(set, subject, covered.Source)})
+		value.Covered = append(value.Covered, CoveredValue{Value: show(covered.Value), SetBy: originOf(set, subject, covered.Source)})
 	}
 
 	return value
-}
-
-func (o *explainOptions) show(value merge.Value) string {
-	if o.showSecrets {
-		return value.Reveal()
-	}
-
-	return value.String()
 }
 
 func originOf(set *manifest.Set, subject *inventory.Subject, source machineconfig.Source) Origin {

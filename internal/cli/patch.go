@@ -192,6 +192,17 @@ func (o *patchOptions) read(name string) ([]byte, error) {
 		return nil, &manifest.UnreadableError{Err: fmt.Errorf("%s: %w", name, err)}
 	}
 
+	documents, err := manifest.Split(name, data)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, document := range documents {
+		if err := document.Syntax(); err != nil {
+			return nil, err
+		}
+	}
+
 	return data, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/maesh-dev/ichor/internal/cli/inventory"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // RenderResult is what `render` writes.
@@ -208,7 +209,7 @@ func (o *renderOptions) machineOf(set *manifest.Set, subject *inventory.Subject,
 		return machine, fmt.Errorf("%s: %w", subject.Ref, err)
 	}
 
-	machine.Config = string(masked)
+	machine.Config = rendered.Steady(string(masked))
 
 	return machine, nil
 }
@@ -267,5 +268,5 @@ func (t *throwaways) tell(subject *inventory.Subject, rendered inventory.Result)
 
 	t.told[cluster] = true
 	t.options.tell("note", fmt.Sprintf("%s: Secret %s is not among the files: a throwaway secrets bundle was made, and no node has its secrets",
-		cluster, inventory.BundleName(subject.Cluster.Name)))
+		cluster, secrets.BundleName(subject.Cluster.Name)))
 }

@@ -3,26 +3,30 @@
 package inventory
 
 import (
-	"errors"
 	"fmt"
 
 	machinerysecrets "github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
-	"go.yaml.in/yaml/v4"
 	corev1 "k8s.io/api/core/v1"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
-// BundleName is the name of the Secret with a cluster's secrets bundle.
-func BundleName(cluster string) string { return cluster + "-talos" }
-
 // bundle is the secrets of a cluster.
 type bundle struct {
-	content   *machinerysecrets.Bundle
-	contract  string
+	cluster manifest.Ref
+
+	// content is nil until make, when it is a throwaway.
+	content *secrets.Bundle
+
+	// contract is the config contract that was pinned for the cluster, or unset.
+	contract version.Contract
+
+	// supplied are the cluster's certificate authorities that a user brought along.
+	supplied  []*corev1.Secret
 	throwaway bool
 }
 
@@ -34,8 +38,15 @@ func (r *Renderer) bundleOf(subject *Subject, config *bootstrapv1.TalosClusterCo
 		return known, nil
 	}
 
-	found, err := r.readBundle(cluster, config)
-	if err != nil {
+	found := &bundle{cluster: cluster}
+
+	for _, name := range secrets.AuthorityNames(cluster.Name) {
+		if secret := find(r.set.Secrets, cluster.Namespace, name); secret != nil {
+			found.supplied = append(found.supplied, secret)
+		}
+	}
+
+	if err := found.read(r, config); err != nil {
 		return nil, err
 	}
 
@@ -44,62 +55,104 @@ func (r *Renderer) bundleOf(subject *Subject, config *bootstrapv1.TalosClusterCo
 	return found, nil
 }
 
-func (r *Renderer) readBundle(cluster manifest.Ref, config *bootstrapv1.TalosClusterConfig) (*bundle, error) {
-	source := machineconfig.Source{Layer: machineconfig.LayerBase, Kind: machineconfig.KindSecret, Name: BundleName(cluster.Name)}
+func (b *bundle) read(r *Renderer, config *bootstrapv1.TalosClusterConfig) error {
+	own := find(r.set.Secrets, b.cluster.Namespace, secrets.BundleName(b.cluster.Name))
 
-	secret := find(r.set.Secrets, cluster.Namespace, source.Name)
-	if secret == nil && config != nil && config.Spec.SecretsRef != nil {
-		source.Name = config.Spec.SecretsRef.Name
+	users, err := r.usersBundle(config)
+	if err != nil {
+		return err
+	}
 
-		if secret = find(r.set.Secrets, cluster.Namespace, source.Name); secret == nil && !r.StandIns {
-			return nil, &machineconfig.Error{
-				Reason: machineconfig.ReasonInvalidReference,
-				Source: machineconfig.Source{Layer: machineconfig.LayerBase, Kind: machineconfig.KindTalosClusterConfig, Name: config.Name, Path: "spec.secretsRef"},
-				Err:    fmt.Errorf("secret %q is not among the files: add the file that has it", source.Name),
-			}
+	switch {
+	case own == nil && users == nil:
+		b.throwaway = true
+
+		return nil
+	case own == nil:
+		b.content, _, err = decode(users)
+		if err != nil {
+			return err
+		}
+
+		b.content, err = secrets.Adopt(b.content, b.cluster.Name, b.supplied...)
+
+		return bundleFault(users.Name, err)
+	}
+
+	if b.content, b.contract, err = decode(own); err != nil {
+		return err
+	}
+
+	if err = secrets.CheckSupplied(b.content, b.cluster.Name, b.supplied...); err != nil || users == nil {
+		return bundleFault(own.Name, err)
+	}
+
+	other, _, err := decode(users)
+	if err != nil {
+		return err
+	}
+
+	return bundleFault(users.Name, secrets.CheckSameBundle(b.content, users.Name, other))
+}
+
+// usersBundle is the Secret that a TalosClusterConfig brings the secrets of its cluster in, or nil.
+func (r *Renderer) usersBundle(config *bootstrapv1.TalosClusterConfig) (*corev1.Secret, error) {
+	if config == nil || config.Spec.SecretsRef == nil {
+		return nil, nil
+	}
+
+	name := config.Spec.SecretsRef.Name
+
+	secret := find(r.set.Secrets, config.Namespace, name)
+	if secret == nil && !r.StandIns {
+		return nil, &machineconfig.Error{
+			Reason: machineconfig.ReasonInvalidReference,
+			Source: machineconfig.Source{
+				Layer: machineconfig.LayerBase, Kind: machineconfig.KindTalosClusterConfig, Name: config.Name, Path: "spec.secretsRef",
+			},
+			Err: fmt.Errorf("secret %q is not among the files: add the file that has it", name),
 		}
 	}
 
-	if secret == nil {
-		return &bundle{throwaway: true}, nil
-	}
-
-	content, err := decodeBundle(secret)
-	if err != nil {
-		source.Path = "data." + bootstrapv1.SecretsBundleKey
-
-		return nil, &machineconfig.Error{Reason: machineconfig.ReasonInvalidReference, Source: source, Err: err}
-	}
-
-	return &bundle{content: content}, nil
+	return secret, nil
 }
 
-func decodeBundle(secret *corev1.Secret) (*machinerysecrets.Bundle, error) {
-	data, ok := secret.Data[bootstrapv1.SecretsBundleKey]
-	if !ok {
-		return nil, errors.New("the key is missing: it holds a Talos secrets bundle, as talosctl gen secrets writes it")
-	}
+func decode(secret *corev1.Secret) (*secrets.Bundle, version.Contract, error) {
+	content, contract, err := secrets.FromSecret(secret, machinerysecrets.NewClock())
 
-	content := &machinerysecrets.Bundle{Clock: machinerysecrets.NewClock()}
-	if err := yaml.Unmarshal(data, content); err != nil {
-		return nil, errors.New("is no Talos secrets bundle, as talosctl gen secrets writes it")
-	}
-
-	return content, nil
+	return content, contract, bundleFault(secret.Name, err)
 }
 
-// make makes the secrets of a cluster that came without.
+// bundleFault makes an Error that names a Secret; it is nil without an error.
+func bundleFault(secret string, err error) error {
+	if err == nil {
+		return nil
+	}
+
+	return &machineconfig.Error{
+		Reason: machineconfig.ReasonInvalidReference,
+		Source: machineconfig.Source{Layer: machineconfig.LayerBase, Kind: machineconfig.KindSecret, Name: secret},
+		Err:    err,
+	}
+}
+
+// make makes the secrets of a cluster that came without, and checks those of one that came with.
 func (b *bundle) make(contract version.Contract) error {
+	if !b.throwaway {
+		return bundleFault(secrets.BundleName(b.cluster.Name), secrets.Check(b.content, contract))
+	}
+
 	if b.content != nil {
 		return nil
 	}
 
-	content, err := machinerysecrets.NewBundle(machinerysecrets.NewClock(), contract.Machinery())
+	// The other kind of key for service accounts takes a second to make, and makes no difference to be seen.
+	content, err := secrets.New(machinerysecrets.NewClock(), contract, secrets.WithECDSAServiceAccountKey())
 	if err != nil {
 		return fmt.Errorf("make a throwaway secrets bundle: %w", err)
 	}
 
-	b.content = content
+	b.content, err = secrets.Adopt(content, b.cluster.Name, b.supplied...)
 
-	return nil
+	return bundleFault(secrets.BundleName(b.cluster.Name), err)
 }

@@ -11,6 +11,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // Renderer renders the configs of a set's machines. It is for one goroutine.
@@ -36,6 +37,8 @@ type Result struct {
 
 	// StandIns are the objects for which something was made up, and why.
 	StandIns []StandIn
+
+	bundle *secrets.Bundle
 }
 
 // StandIn is something made up in the place of what is not among the files.
@@ -77,17 +80,17 @@ func (r *Renderer) Render(subject *Subject, provenance bool) (Result, error) {
 
 	contract, err := machineconfig.SelectContract(subject.TalosConfig, clusterConfig, machineconfig.Pins{
 		Machine: subject.TalosConfig.Status.ConfigContract,
-		Cluster: bundle.contract,
+		Cluster: bundle.contract.String(),
 	})
 	if err != nil {
 		return result, err
 	}
 
 	if err = bundle.make(contract); err != nil {
-		return result, fmt.Errorf("cluster %s: %w", subject.Cluster.Name, err)
+		return result, err
 	}
 
-	result.ThrowawayBundle = bundle.throwaway
+	result.ThrowawayBundle, result.bundle = bundle.throwaway, bundle.content
 
 	credentials, standIns, err := r.credentials(clusterConfig, bundle)
 	if err != nil {
@@ -150,7 +153,7 @@ func (r *Renderer) credentials(config *bootstrapv1.TalosClusterConfig, bundle *b
 		values[name] = bundle.standIn(config, name)
 		standIns = append(standIns, StandIn{
 			Ref:     manifest.Ref{Kind: machineconfig.KindTalosClusterConfig, Namespace: config.Namespace, Name: config.Name},
-			Field:   "spec.registries",
+			Field:   "spec",
 			Message: fmt.Sprintf("refers to Secret %q, which is not among the files: its keys are not checked", name),
 		})
 	}
@@ -164,6 +167,10 @@ func (r *Renderer) credentials(config *bootstrapv1.TalosClusterConfig, bundle *b
 func (b *bundle) standIn(config *bootstrapv1.TalosClusterConfig, name string) map[string][]byte {
 	values := map[string][]byte{}
 	named := func(ref *corev1.LocalObjectReference) bool { return ref != nil && ref.Name == name }
+
+	if named(config.Spec.AcceptedCAsSecretRef) {
+		values[bootstrapv1.KubernetesCAKey] = b.content.Certs.K8s.Crt
+	}
 
 	for i := range config.Spec.Registries {
 		registry := &config.Spec.Registries[i]

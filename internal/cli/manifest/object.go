@@ -46,11 +46,27 @@ func (o *Object) At(path string) Location {
 	return location
 }
 
+// Syntax is nil for a document that is YAML or JSON, and else an UnreadableError that says where it is not.
+func (d Document) Syntax() error {
+	_, err := d.parse()
+
+	return err
+}
+
+func (d Document) parse() (*yaml.Node, error) {
+	root := &yaml.Node{}
+	if err := yaml.Unmarshal(d.Data, root); err != nil {
+		return nil, unreadable("%s: not valid YAML or JSON: %w%s", d.Location, err, yamlAdvice(d.Data))
+	}
+
+	return root, nil
+}
+
 // parse reads the objects of a document: one, or the items of a List. The namespace is for objects that name none.
 func parse(document Document, namespace string) ([]*Object, error) {
-	var root yaml.Node
-	if err := yaml.Unmarshal(document.Data, &root); err != nil {
-		return nil, unreadable("%s: not valid YAML or JSON: %w%s", document.Location, err, yamlAdvice(document.Data))
+	root, err := document.parse()
+	if err != nil {
+		return nil, err
 	}
 
 	data, err := sigsyaml.YAMLToJSONStrict(document.Data)
@@ -63,7 +79,7 @@ func parse(document Document, namespace string) ([]*Object, error) {
 		return nil, unreadable("%s: want a Kubernetes object, which is a map with apiVersion and kind", document.Location)
 	}
 
-	node := &root
+	node := root
 	if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
 		node = node.Content[0]
 	}
