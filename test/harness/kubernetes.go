@@ -117,6 +117,8 @@ func (mc *ManagementCluster) startAPIServer(ctx context.Context) error {
 			"--service-cluster-ip-range=" + serviceRange,
 			"--authorization-mode=RBAC",
 			"--allow-privileged=true",
+			// Otherwise the server looks for an address of a default route, which a machine without a network lacks.
+			"--advertise-address=127.0.0.1",
 			// A loopback address is no endpoint for the kubernetes Service, and nothing here would use it.
 			"--endpoint-reconciler-type=none",
 			// Pods are never run, and must not have to wait for a service account.
