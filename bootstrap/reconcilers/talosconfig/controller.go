@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talosconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/cluster-api/util/paused"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+)
+
+// The rights of the manager. What is only watched needs no get: reads come from the cache.
+//
+// +kubebuilder:rbac:groups=bootstrap.ichor.maesh.dev,resources=talosconfigs;talosclusterconfigs;talosconfigpatches;talosstorages,verbs=list;watch
+// +kubebuilder:rbac:groups=bootstrap.ichor.maesh.dev,resources=talosconfigs/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines;machinepools,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// Reconciler makes the bootstrap data of Machines and MachinePools from TalosConfigs.
+type Reconciler struct {
+	// Client reads from the cache, which has of Secrets only those with the cluster-name label, and writes.
+	Client client.Client
+
+	// APIReader reads live. It is used for Secrets that the cache does not have, and only when a config is rendered.
+	APIReader client.Reader
+
+	// SecretMetadata knows of every Secret that it exists and when it changes, and no value.
+	SecretMetadata cache.Cache
+
+	// Recorder writes events.
+	Recorder events.EventRecorder
+
+	// Clock gives the time for the certificates of a new secrets bundle.
+	Clock clock.PassiveClock
+
+	// WatchFilter is the value of the watch-filter label on the TalosConfigs to reconcile. Empty: all.
+	WatchFilter string
+
+	deferrer deferrer
+	patches  *patchCache
+	bundles  *bundleCache
+	minting  singleflight.Group
+}
+
+// Reconcile brings one TalosConfig to its next state. Nothing polls: whatever it waits for is watched, see watches.go.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Result, reterr error) {
+	config := &bootstrapv1.TalosConfig{}
+	if err := r.Client.Get(ctx, req.NamespacedName, config); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+
+	// The data Secret goes with its owner; there is nothing else to clean up.
+	if !config.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+
+	seen, err := r.observe(ctx, config)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
+	}
+
+	// A change of the condition is patched at once, and the changed TalosConfig comes back from the cache: no need to requeue.
+	if isPaused, changed, err := paused.EnsurePausedCondition(ctx, r.Client, seen.cluster, config); err != nil || isPaused || changed {
+		return ctrl.Result{}, err
+	}
+
+	before := config.DeepCopy()
+
+	done, err := r.execute(ctx, seen, decide(seen))
+
+	return ctrl.Result{}, errors.Join(err, r.report(ctx, before, config, done, err))
+}

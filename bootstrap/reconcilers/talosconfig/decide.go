@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talosconfig
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+)
+
+// step is the one thing that a reconcile does.
+//
+//sumtype:decl
+type step interface{ isStep() }
+
+type (
+	// wait does nothing until something that is watched happens.
+	wait struct{ reason, message string }
+
+	// render makes the config and writes the Secret. again means that the Secret existed before.
+	render struct{ again bool }
+
+	// keep leaves the Secret, which is the TalosConfig's own, as it is.
+	keep struct{ secret *corev1.Secret }
+
+	// claim makes the TalosConfig the owner of its Secret once more.
+	claim struct{ secret *corev1.Secret }
+
+	// adopt takes over bootstrap data of another name that the Machine already has.
+	adopt struct{ name string }
+
+	// refuse leaves a Secret of the name alone that belongs to something else.
+	refuse struct{ message string }
+
+	// forgo does without a Secret: it was deleted after the machine had joined, which never reads it again.
+	forgo struct{}
+)
+
+func (wait) isStep()   {}
+func (render) isStep() {}
+func (keep) isStep()   {}
+func (claim) isStep()  {}
+func (adopt) isStep()  {}
+func (refuse) isStep() {}
+func (forgo) isStep()  {}
+
+// decide says what to do next. It is a pure function, and its order is the specification: what exists is looked at before
+// what is waited for, so that a machine that has its config keeps it whatever happens around it.
+func decide(seen observation) step {
+	config, owner, cluster := seen.config, seen.owner, seen.cluster
+
+	switch {
+	case owner == nil:
+		return wait{bootstrapv1.TalosConfigWaitingForOwnerReason, "Waiting for a Machine or MachinePool to own the TalosConfig"}
+
+	case owner.dataSecretName != "" && owner.dataSecretName != config.Name:
+		return adopt{owner.dataSecretName}
+
+	case seen.secret != nil:
+		return decideSecret(seen)
+
+	case owner.joined:
+		return forgo{}
+
+	case !owner.object.GetDeletionTimestamp().IsZero():
+		return wait{
+			bootstrapv1.TalosConfigDataSecretNotAvailableReason,
+			fmt.Sprintf("%s %s is being deleted and needs no bootstrap data", owner.machine.Kind, owner.machine.Name),
+		}
+
+	case cluster == nil:
+		return wait{bootstrapv1.TalosConfigWaitingForClusterReason, fmt.Sprintf("Waiting for Cluster %s to exist", owner.clusterName)}
+
+	case !cluster.DeletionTimestamp.IsZero():
+		return wait{
+			bootstrapv1.TalosConfigDataSecretNotAvailableReason,
+			fmt.Sprintf("Cluster %s is being deleted and gets no new machines", cluster.Name),
+		}
+
+	case !provisioned(cluster):
+		return wait{
+			bootstrapv1.TalosConfigWaitingForClusterInfrastructureReason,
+			fmt.Sprintf("Waiting for the infrastructure of Cluster %s to be provisioned", cluster.Name),
+		}
+
+	case !cluster.Spec.ControlPlaneEndpoint.IsValid():
+		return wait{
+			bootstrapv1.TalosConfigWaitingForControlPlaneEndpointReason,
+			fmt.Sprintf("Waiting for Cluster %s to have a control-plane endpoint (spec.controlPlaneEndpoint)", cluster.Name),
+		}
+	}
+
+	return render{again: owner.dataSecretName != "" || ptr.Deref(config.Status.Initialization.DataSecretCreated, false)}
+}
+
+// decideSecret says what to do about a Secret with the TalosConfig's name.
+func decideSecret(seen observation) step {
+	switch holderOf(seen.secret, seen.config, seen.owner) {
+	case holderConfig:
+		return keep{seen.secret}
+	case holderLost:
+		return claim{seen.secret}
+	default:
+		return refuse{foreignMessage(seen.secret)}
+	}
+}
+
+func foreignMessage(secret *corev1.Secret) string {
+	belongs := "has no controlling owner"
+
+	if controller := metav1.GetControllerOf(secret); controller != nil {
+		belongs = fmt.Sprintf("belongs to %s %s (UID %s)", controller.Kind, controller.Name, controller.UID)
+	}
+
+	return fmt.Sprintf("Secret %s exists and %s; it is not reused: delete or rename it", secret.Name, belongs)
+}

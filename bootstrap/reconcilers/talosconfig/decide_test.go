@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talosconfig
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+)
+
+func TestDecide(t *testing.T) {
+	secretOf := func(refs ...metav1.OwnerReference) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w1", OwnerReferences: refs}}
+	}
+	reference := func(kind, name, uid string) metav1.OwnerReference {
+		return metav1.OwnerReference{Kind: kind, Name: name, UID: types.UID("uid-" + uid), Controller: ptr.To(true)}
+	}
+
+	own := secretOf(reference("TalosConfig", "w1", "now"))
+	former := secretOf(reference("TalosConfig", "w1", "before"))
+	orphan := secretOf()
+	other := secretOf(reference("TalosConfig", "w2", "another"))
+
+	tests := map[string]struct {
+		change func(*observation)
+		want   string
+	}{
+		"everything is there":                        {func(*observation) {}, "render"},
+		"no owner":                                   {func(o *observation) { o.owner = nil }, "wait WaitingForOwner"},
+		"no cluster":                                 {func(o *observation) { o.cluster = nil }, "wait WaitingForCluster"},
+		"no infrastructure":                          {func(o *observation) { o.cluster.Status.Initialization.InfrastructureProvisioned = nil }, "wait WaitingForClusterInfrastructureReady"},
+		"no endpoint":                                {func(o *observation) { o.cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{} }, "wait WaitingForControlPlaneEndpoint"},
+		"endpoint without port":                      {func(o *observation) { o.cluster.Spec.ControlPlaneEndpoint.Port = 0 }, "wait WaitingForControlPlaneEndpoint"},
+		"cluster is going":                           {func(o *observation) { o.cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "wait NotAvailable"},
+		"machine is going":                           {func(o *observation) { o.owner.object.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) }, "wait NotAvailable"},
+		"own Secret":                                 {func(o *observation) { o.secret = own }, "keep"},
+		"own Secret, and the cluster is gone":        {func(o *observation) { o.secret, o.cluster = own, nil }, "keep"},
+		"own Secret, and the machine has joined":     {func(o *observation) { o.secret, o.owner.joined = own, true }, "keep"},
+		"Secret deleted before the machine joined":   {func(o *observation) { o.owner.dataSecretName = "w1" }, "render again"},
+		"Secret deleted before CAPI has seen it":     {func(o *observation) { o.config.Status.Initialization.DataSecretCreated = ptr.To(true) }, "render again"},
+		"Secret deleted after the machine joined":    {func(o *observation) { o.owner.dataSecretName, o.owner.joined = "w1", true }, "forgo"},
+		"bootstrap data of another name":             {func(o *observation) { o.owner.dataSecretName = "handmade" }, "adopt handmade"},
+		"Secret without owner, machine boots of it":  {func(o *observation) { o.secret, o.owner.dataSecretName = orphan, "w1" }, "claim"},
+		"Secret without owner, machine does not":     {func(o *observation) { o.secret = orphan }, "refuse"},
+		"Secret of former self, machine boots of it": {func(o *observation) { o.secret, o.owner.dataSecretName = former, "w1" }, "claim"},
+		"Secret of an earlier machine of the name":   {func(o *observation) { o.secret = former }, "refuse"},
+		"Secret of another TalosConfig":              {func(o *observation) { o.secret, o.owner.dataSecretName = other, "w1" }, "refuse"},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			seen := completeObservation()
+			test.change(&seen)
+
+			if diff := cmp.Diff(test.want, describeStep(decide(seen))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// completeObservation is one in which everything is ready for a first render.
+func completeObservation() observation {
+	return observation{
+		config: &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: "uid-now"}},
+		owner:  machineOwner(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Spec: clusterv1.MachineSpec{ClusterName: "c"}}),
+		cluster: &clusterv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "c"},
+			Spec:       clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "c.example.com", Port: 6443}},
+			Status:     clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true)}},
+		},
+	}
+}
+
+func describeStep(s step) string {
+	switch s := s.(type) {
+	case wait:
+		return "wait " + s.reason
+	case render:
+		if s.again {
+			return "render again"
+		}
+
+		return "render"
+	case keep:
+		return "keep"
+	case claim:
+		return "claim"
+	case adopt:
+		return "adopt " + s.name
+	case refuse:
+		return "refuse"
+	case forgo:
+		return "forgo"
+	}
+
+	return "unknown"
+}

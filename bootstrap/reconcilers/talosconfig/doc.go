@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package talosconfig reconciles TalosConfigs: for each one that a Machine or MachinePool owns it renders the machine
+// config and writes it into the Secret from which Cluster API boots the machine. It is not pure; bootstrap/setup imports it.
+//
+// A reconcile observes (the TalosConfig, its owner, the Cluster, the data Secret, all from the cache), decides purely what
+// to do, does it, and reports it in one status patch:
+//
+//	observe.go   what is there
+//	decide.go    which one of the steps comes next: wait, render, keep, claim, adopt, refuse, forgo
+//	execute.go   the steps
+//	inputs.go    what a render needs beyond the observation, read only for a render
+//	bundle.go    the cluster's secrets: made once, whoever comes first
+//	status.go    conditions and status
+//	events.go    events
+//	watches.go   what wakes which TalosConfig
+//
+// Once the Secret is written, a change of an input changes nothing for that Machine, as Cluster API's contract demands: the
+// machine has booted, or may boot at any moment, from what is there.
+package talosconfig

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talosconfig
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+// Reasons of events about a TalosConfig.
+const (
+	eventDataSecretCreated   = "DataSecretCreated"
+	eventDataSecretRecreated = "DataSecretRecreated"
+	eventDataSecretClaimed   = "DataSecretClaimed"
+	eventSecretsBundleMade   = "SecretsBundleCreated"
+)
+
+// Actions of events.
+const (
+	actionRender = "Render"
+	actionClaim  = "Claim"
+	actionMint   = "CreateSecretsBundle"
+)
+
+func (r *Reconciler) recordCreated(config *bootstrapv1.TalosConfig, secret *corev1.Secret, rendered machineconfig.Config, again bool) {
+	if again {
+		r.Recorder.Eventf(config, secret, corev1.EventTypeWarning, eventDataSecretRecreated, actionRender,
+			"Secret %s was deleted before the machine had joined; rendered it again with contract %s", secret.Name, rendered.Contract)
+
+		return
+	}
+
+	r.Recorder.Eventf(config, secret, corev1.EventTypeNormal, eventDataSecretCreated, actionRender,
+		"Rendered the machine config into Secret %s with contract %s", secret.Name, rendered.Contract)
+}
+
+func (r *Reconciler) recordClaimed(config *bootstrapv1.TalosConfig, secret *corev1.Secret) {
+	r.Recorder.Eventf(config, secret, corev1.EventTypeNormal, eventDataSecretClaimed, actionClaim,
+		"Secret %s, from which the machine boots, belongs to the TalosConfig again", secret.Name)
+}
+
+func (r *Reconciler) recordBundle(seen observation, secret *corev1.Secret, origin string) {
+	r.Recorder.Eventf(seen.cluster, secret, corev1.EventTypeNormal, eventSecretsBundleMade, actionMint,
+		"Created Secret %s with the cluster's Talos secrets: %s", secret.Name, origin)
+}
+
+// recordFault writes one event for each condition that turned bad or changed what it says; a fault that stays is told once.
+func (r *Reconciler) recordFault(before, config *bootstrapv1.TalosConfig) {
+	for _, conditionType := range []string(summarized) {
+		now := conditions.Get(config, conditionType)
+		if now == nil || now.Status != metav1.ConditionFalse || now.Message == "" {
+			continue
+		}
+
+		if then := conditions.Get(before, conditionType); then != nil && then.Reason == now.Reason && then.Message == now.Message {
+			continue
+		}
+
+		r.Recorder.Eventf(config, nil, corev1.EventTypeWarning, now.Reason, actionRender, "%s", shorten(now.Message))
+	}
+}

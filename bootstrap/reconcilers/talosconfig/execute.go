@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talosconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capicontroller "sigs.k8s.io/cluster-api/util/controller"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+// dataKey is the key of the machine config in the data Secret, as Cluster API's bootstrap contract has it.
+const dataKey = "value"
+
+// deferrer holds the next reconcile back until the cache has seen a write. It is Cluster API's controller.
+type deferrer interface {
+	DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicontroller.GroupVersionKindType, string)
+}
+
+// execute does the step, and returns what is to be reported. A fault that only a user can mend is a terminal error: a
+// change of the object at fault wakes the TalosConfig, nothing else would help.
+func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (outcome, error) {
+	switch next := next.(type) {
+	case wait:
+		ctrl.LoggerFrom(ctx).V(3).Info(next.message)
+
+		return waiting(next), nil
+	case keep:
+		return r.keep(next.secret), nil
+	case claim:
+		return r.claim(ctx, seen, next.secret)
+	case adopt:
+		return adopted(next.name, seen.owner.machine.Kind), nil
+	case refuse:
+		return refused(next.message), reconcile.TerminalError(errors.New(next.message))
+	case forgo:
+		return forgone(seen.config.Name), nil
+	case render:
+		return r.render(ctx, seen, next.again)
+	}
+
+	return outcome{}, fmt.Errorf("step %T is not known", next)
+}
+
+// keep reports what the Secret says of itself, so that a status that was lost in a move comes back.
+func (r *Reconciler) keep(secret *corev1.Secret) outcome {
+	if _, ok := secret.Data[dataKey]; !ok {
+		return damaged(secret.Name)
+	}
+
+	return available(secret)
+}
+
+// claim replaces the reference to the TalosConfig's former self. Only metadata is patched: values are not in the cache.
+func (r *Reconciler) claim(ctx context.Context, seen observation, secret *corev1.Secret) (outcome, error) {
+	claimed := secret.DeepCopy()
+	claimed.OwnerReferences = []metav1.OwnerReference{controllerReference(seen.config)}
+
+	// The lock keeps an owner that somebody else has set in the meantime.
+	patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, claimed, patch); err != nil {
+		return outcome{}, fmt.Errorf("secret %s: set its owner: %w", secret.Name, err)
+	}
+
+	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.config, secretKind, claimed.ResourceVersion)
+	r.recordClaimed(seen.config, claimed)
+
+	return r.keep(claimed), nil
+}
+
+// render makes the config and the Secret.
+func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (outcome, error) {
+	in, err := r.inputs(ctx, seen)
+	if err != nil {
+		return failed(in, err)
+	}
+
+	config, err := machineconfig.Render(in.render)
+	if err != nil {
+		return failed(in, err)
+	}
+
+	for _, warning := range config.Warnings {
+		ctrl.LoggerFrom(ctx).Info("Rendered with a warning", "warning", warning)
+	}
+
+	secret, err := dataSecret(seen, config, in.generations)
+	if err != nil {
+		return outcome{}, err
+	}
+
+	if err = r.Client.Create(ctx, secret); apierrors.IsAlreadyExists(err) {
+		return r.meet(ctx, seen)
+	}
+
+	if err != nil {
+		return outcome{}, fmt.Errorf("secret %s: create: %w", secret.Name, err)
+	}
+
+	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.config, secretKind, secret.ResourceVersion)
+	r.recordCreated(seen.config, secret, config, again)
+
+	return available(secret), nil
+}
+
+// meet handles a Secret of the name that the cache did not have: one that another manager has just written, or one
+// without the cluster-name label.
+func (r *Reconciler) meet(ctx context.Context, seen observation) (outcome, error) {
+	secret := &corev1.Secret{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(seen.config), secret); err != nil {
+		// Deleted again: the next try creates it.
+		return outcome{}, fmt.Errorf("secret %s: read: %w", seen.config.Name, err)
+	}
+
+	seen.secret = secret
+
+	return r.execute(ctx, seen, decideSecret(seen))
+}
+
+// secretKind is the kind of which the cache must have seen a write before the next reconcile.
+var secretKind = capicontroller.StructuredObject(corev1.SchemeGroupVersion, machineconfig.KindSecret)
+
+// dataSecret is the Secret that Cluster API hands to the infrastructure provider. Its annotations are what the status
+// says of the config, since a move drops the status.
+func dataSecret(seen observation, config machineconfig.Config, generations map[objectRef]int64) (*corev1.Secret, error) {
+	annotations, err := describe(config, generations)
+	if err != nil {
+		return nil, err
+	}
+
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            seen.config.Name,
+			Namespace:       seen.config.Namespace,
+			Labels:          map[string]string{clusterv1.ClusterNameLabel: seen.cluster.Name},
+			Annotations:     annotations,
+			OwnerReferences: []metav1.OwnerReference{controllerReference(seen.config)},
+		},
+		Type: clusterv1.ClusterSecretType,
+		Data: map[string][]byte{dataKey: config.Bytes},
+	}, nil
+}
+
+// controllerReference does not block the owner's deletion: that would need a right on the owner's finalizers, and nothing
+// waits for the Secret to be gone.
+func controllerReference(config *bootstrapv1.TalosConfig) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: bootstrapv1.GroupVersion.String(),
+		Kind:       machineconfig.KindTalosConfig,
+		Name:       config.Name,
+		UID:        config.UID,
+		Controller: ptr.To(true),
+	}
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talosconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capicontroller "sigs.k8s.io/cluster-api/util/controller"
+	"sigs.k8s.io/cluster-api/util/predicates"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/targeting"
+)
+
+// SetupWithManager adds the reconciler to the manager, with everything that it watches:
+//
+//	TalosConfig                        itself
+//	Machine, MachinePool               the TalosConfig that its bootstrap.configRef names
+//	Cluster                            the TalosConfigs of the cluster
+//	Secret with cluster-name label     its controlling TalosConfig; for a cluster's own secrets, the waiting TalosConfigs of it
+//	any Secret, metadata only          the TalosConfig of its name; the waiting ones whose cluster refers to it or owns its name
+//	TalosClusterConfig                 the waiting TalosConfigs of the clusters that it targets
+//	TalosConfigPatch, TalosStorage     the waiting TalosConfigs of the machines that it targets or that refer to it
+//
+// Waiting are those without a data Secret: for all others an input changes nothing any more.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if r.Client == nil || r.APIReader == nil || r.SecretMetadata == nil || r.Recorder == nil || r.Clock == nil {
+		return errors.New("talosconfig: Client, APIReader, SecretMetadata, Recorder and Clock must be set")
+	}
+
+	r.patches = newPatchCache()
+	r.bundles = newBundleCache()
+
+	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfig")
+
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(machineconfig.KindSecret))
+
+	built, err := capicontroller.NewControllerManagedBy(mgr, log).
+		For(&bootstrapv1.TalosConfig{}, builder.WithPredicates(predicates.ResourceHasFilterLabel(scheme, log, r.WatchFilter))).
+		Owns(&corev1.Secret{}).
+		Watches(&corev1.Secret{}, r.enqueue(r.forClusterSecret)).
+		Watches(&clusterv1.Machine{}, r.enqueue(r.forMachine), machineChanged()).
+		Watches(&clusterv1.MachinePool{}, r.enqueue(r.forMachinePool), machineChanged()).
+		Watches(&clusterv1.Cluster{}, r.enqueue(r.forCluster), clusterChanged()).
+		Watches(&bootstrapv1.TalosClusterConfig{}, r.enqueue(r.forClusterConfig), contentChanged()).
+		Watches(&bootstrapv1.TalosConfigPatch{}, r.enqueue(r.forPatch), contentChanged()).
+		Watches(&bootstrapv1.TalosStorage{}, r.enqueue(r.forStorage), contentChanged()).
+		WatchesRawSource(source.Kind[client.Object](r.SecretMetadata, metadata, r.enqueue(r.forSecretMetadata),
+			predicates.TypedResourceIsChanged[client.Object](scheme, log))).
+		WithOptions(options).
+		Build(ctx, r)
+	if err != nil {
+		return fmt.Errorf("talosconfig: build the controller: %w", err)
+	}
+
+	r.deferrer = built
+
+	return nil
+}
+
+// mapFunc names the TalosConfigs that an object concerns.
+type mapFunc func(context.Context, client.Object) ([]client.ObjectKey, error)
+
+// enqueue makes a handler of a mapFunc. An error comes from the cache alone; it is logged, and the periodic reconcile
+// makes up for what was missed.
+func (r *Reconciler) enqueue(forObject mapFunc) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		keys, err := forObject(ctx, object)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which TalosConfigs an object concerns", "object", client.ObjectKeyFromObject(object))
+		}
+
+		requests := make([]reconcile.Request, len(keys))
+		for i, key := range keys {
+			requests[i] = reconcile.Request{NamespacedName: key}
+		}
+
+		return requests
+	})
+}
+
+// configs returns the TalosConfigs of a namespace that this manager reconciles; of one cluster, when it is named.
+func (r *Reconciler) configs(ctx context.Context, namespace, cluster string) ([]bootstrapv1.TalosConfig, error) {
+	labels := client.MatchingLabels{}
+	if cluster != "" {
+		labels[clusterv1.ClusterNameLabel] = cluster
+	}
+
+	if r.WatchFilter != "" {
+		labels[clusterv1.WatchLabel] = r.WatchFilter
+	}
+
+	list := &bootstrapv1.TalosConfigList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), labels); err != nil {
+		return nil, fmt.Errorf("list TalosConfigs: %w", err)
+	}
+
+	return list.Items, nil
+}
+
+// waiting returns the TalosConfigs of the cluster that have no data Secret yet.
+func (r *Reconciler) waiting(ctx context.Context, namespace, cluster string) ([]*bootstrapv1.TalosConfig, error) {
+	configs, err := r.configs(ctx, namespace, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	var found []*bootstrapv1.TalosConfig
+
+	for i := range configs {
+		if !ptr.Deref(configs[i].Status.Initialization.DataSecretCreated, false) ||
+			configs[i].Status.DataSecretName == configs[i].Name && isUnavailable(&configs[i]) {
+			found = append(found, &configs[i])
+		}
+	}
+
+	return found, nil
+}
+
+func keysOf(configs []*bootstrapv1.TalosConfig) []client.ObjectKey {
+	keys := make([]client.ObjectKey, len(configs))
+	for i, config := range configs {
+		keys[i] = client.ObjectKeyFromObject(config)
+	}
+
+	return keys
+}
+
+func (r *Reconciler) forMachine(_ context.Context, object client.Object) ([]client.ObjectKey, error) {
+	machine, ok := object.(*clusterv1.Machine)
+	if !ok {
+		return nil, fmt.Errorf("%T is no Machine", object)
+	}
+
+	return referredConfig(machine.Namespace, machine.Spec.Bootstrap), nil
+}
+
+func (r *Reconciler) forMachinePool(_ context.Context, object client.Object) ([]client.ObjectKey, error) {
+	pool, ok := object.(*clusterv1.MachinePool)
+	if !ok {
+		return nil, fmt.Errorf("%T is no MachinePool", object)
+	}
+
+	return referredConfig(pool.Namespace, pool.Spec.Template.Spec.Bootstrap), nil
+}
+
+func referredConfig(namespace string, bootstrap clusterv1.Bootstrap) []client.ObjectKey {
+	ref := bootstrap.ConfigRef
+	if ref.APIGroup != bootstrapv1.GroupVersion.Group || ref.Kind != machineconfig.KindTalosConfig {
+		return nil
+	}
+
+	return []client.ObjectKey{{Namespace: namespace, Name: ref.Name}}
+}
+
+// forCluster wakes all TalosConfigs of the cluster: pausing it concerns those with a Secret, too.
+func (r *Reconciler) forCluster(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
+	configs, err := r.configs(ctx, object.GetNamespace(), object.GetName())
+
+	keys := make([]client.ObjectKey, len(configs))
+	for i := range configs {
+		keys[i] = client.ObjectKeyFromObject(&configs[i])
+	}
+
+	return keys, err
+}
+
+// forClusterSecret handles the bundle and what is made of it.
+func (r *Reconciler) forClusterSecret(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
+	cluster := object.GetLabels()[clusterv1.ClusterNameLabel]
+	if _, ok := ClusterOfSecret(object.GetName()); !ok || cluster == "" {
+		return nil, nil
+	}
+
+	configs, err := r.waiting(ctx, object.GetNamespace(), cluster)
+
+	return keysOf(configs), err
+}
+
+// forClusterConfig handles a TalosClusterConfig. It also wakes clusters that it targets besides another one.
+func (r *Reconciler) forClusterConfig(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
+	config, ok := object.(*bootstrapv1.TalosClusterConfig)
+	if !ok {
+		return nil, fmt.Errorf("%T is no TalosClusterConfig", object)
+	}
+
+	return r.targeted(ctx, config.Namespace, config.Spec.ClusterTargeting, nil)
+}
+
+func (r *Reconciler) forStorage(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
+	storage, ok := object.(*bootstrapv1.TalosStorage)
+	if !ok {
+		return nil, fmt.Errorf("%T is no TalosStorage", object)
+	}
+
+	return r.targeted(ctx, storage.Namespace, storage.Spec.ClusterTargeting, func(_ *bootstrapv1.TalosConfig, machine machineconfig.Machine) bool {
+		return selects(storage.Spec.MachineTargeting, machine)
+	})
+}
+
+// forPatch handles a patch that selects machines, and one that TalosConfigs refer to.
+func (r *Reconciler) forPatch(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
+	patch, ok := object.(*bootstrapv1.TalosConfigPatch)
+	if !ok {
+		return nil, fmt.Errorf("%T is no TalosConfigPatch", object)
+	}
+
+	referring, err := r.referring(ctx, patch)
+	if err != nil || (patch.Spec.ClusterName == "" && patch.Spec.ClusterSelector == nil) {
+		return referring, err
+	}
+
+	selected, err := r.targeted(ctx, patch.Namespace, patch.Spec.ClusterTargeting, func(_ *bootstrapv1.TalosConfig, machine machineconfig.Machine) bool {
+		return (patch.Spec.Role == "" || patch.Spec.Role == machine.Role()) && selects(patch.Spec.MachineTargeting, machine)
+	})
+
+	return append(referring, selected...), err
+}
+
+// referring returns the waiting TalosConfigs that refer to the patch.
+func (r *Reconciler) referring(ctx context.Context, patch *bootstrapv1.TalosConfigPatch) ([]client.ObjectKey, error) {
+	configs, err := r.waiting(ctx, patch.Namespace, "")
+
+	var keys []client.ObjectKey
+
+	for _, config := range configs {
+		for _, ref := range config.Spec.PatchRefs {
+			if ref.Name == patch.Name {
+				keys = append(keys, client.ObjectKeyFromObject(config))
+			}
+		}
+	}
+
+	return keys, err
+}
+
+// targeted returns the waiting TalosConfigs of the targeted clusters whose machine is concerned; nil means every machine.
+func (r *Reconciler) targeted(ctx context.Context, namespace string, target bootstrapv1.ClusterTargeting,
+	concerns func(*bootstrapv1.TalosConfig, machineconfig.Machine) bool,
+) ([]client.ObjectKey, error) {
+	clusters := &clusterv1.ClusterList{}
+	if err := r.Client.List(ctx, clusters, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list Clusters: %w", err)
+	}
+
+	var (
+		keys   []client.ObjectKey
+		faults []error
+	)
+
+	for i := range clusters.Items {
+		cluster := &clusters.Items[i]
+
+		// A selector that is invalid fails the render of every machine of the namespace, so it concerns them all.
+		if ok, err := targeting.Cluster(target, namespace, cluster); err == nil && !ok {
+			continue
+		}
+
+		configs, err := r.waiting(ctx, namespace, cluster.Name)
+		faults = append(faults, err)
+
+		for _, config := range configs {
+			owner, err := r.owner(ctx, config)
+			faults = append(faults, err)
+
+			if owner != nil && (concerns == nil || concerns(config, owner.machine)) {
+				keys = append(keys, client.ObjectKeyFromObject(config))
+			}
+		}
+	}
+
+	return keys, errors.Join(faults...)
+}
+
+// selects says whether the selector selects the machine. One that is invalid concerns every machine, since it fails them.
+func selects(target bootstrapv1.MachineTargeting, machine machineconfig.Machine) bool {
+	ok, err := targeting.Machine(target, machine.Labels)
+
+	return ok || err != nil
+}
+
+// forSecretMetadata handles Secrets that the manager's cache may not have: one that takes a TalosConfig's name or that of
+// a cluster's secret, and those that users write and TalosClusterConfigs refer to.
+func (r *Reconciler) forSecretMetadata(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
+	var (
+		namespace, name = object.GetNamespace(), object.GetName()
+		keys            []client.ObjectKey
+		faults          []error
+	)
+
+	// With the label, the manager's cache has it, and its own watch comes when that cache has seen the change.
+	if object.GetLabels()[clusterv1.ClusterNameLabel] == "" {
+		keys = append(keys, client.ObjectKey{Namespace: namespace, Name: name})
+
+		if cluster, ok := ClusterOfSecret(name); ok {
+			configs, err := r.waiting(ctx, namespace, cluster)
+			keys, faults = append(keys, keysOf(configs)...), append(faults, err)
+		}
+	}
+
+	list := &bootstrapv1.TalosClusterConfigList{}
+	faults = append(faults, r.Client.List(ctx, list, client.InNamespace(namespace)))
+
+	for i := range list.Items {
+		if !refersTo(&list.Items[i], name) {
+			continue
+		}
+
+		concerned, err := r.forClusterConfig(ctx, &list.Items[i])
+		keys, faults = append(keys, concerned...), append(faults, err)
+	}
+
+	return keys, errors.Join(faults...)
+}
+
+// refersTo says whether a render with the TalosClusterConfig reads the Secret.
+func refersTo(config *bootstrapv1.TalosClusterConfig, name string) bool {
+	if config.Spec.SecretsRef != nil && config.Spec.SecretsRef.Name == name {
+		return true
+	}
+
+	for _, each := range machineconfig.SecretNames(config) {
+		if each == name {
+			return true
+		}
+	}
+
+	return false
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfig"
+)
+
+// cacheOptions are the manager's cache. Of Secrets it has only those with the cluster-name label, which are Ichor's and
+// Cluster API's own, and values only of the few that belong to a cluster as a whole: a machine config is written once
+// and never read back, and ten thousand of them would fill the memory.
+func cacheOptions(namespace string, syncPeriod time.Duration) (cache.Options, error) {
+	labelled, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("select Secrets: %w", err)
+	}
+
+	return cache.Options{
+		DefaultNamespaces: namespaces(namespace),
+		SyncPeriod:        &syncPeriod,
+		DefaultTransform:  cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {
+				Label:     labels.NewSelector().Add(*labelled),
+				Transform: stripSecret,
+			},
+			// Every render lists all patches of a namespace. Nothing changes them, so they need not be copied each time.
+			&bootstrapv1.TalosConfigPatch{}: {UnsafeDisableDeepCopy: ptr.To(true)},
+		},
+	}, nil
+}
+
+// stripSecret leaves the keys of a Secret and, of the values, only those that belong to a cluster as a whole.
+func stripSecret(in any) (any, error) {
+	secret, ok := in.(*corev1.Secret)
+	if !ok {
+		return in, nil
+	}
+
+	secret.ManagedFields = nil
+
+	if _, ok := talosconfig.ClusterOfSecret(secret.Name); !ok {
+		for key := range secret.Data {
+			secret.Data[key] = nil
+		}
+	}
+
+	return secret, nil
+}
+
+// newSecretMetadata is a cache of the names and resource versions of all Secrets, without any value. It is apart from the
+// manager's cache, because that one selects Secrets by label, and what users write has no label to select by.
+func newSecretMetadata(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:        mgr.GetHTTPClient(),
+		Scheme:            mgr.GetScheme(),
+		Mapper:            mgr.GetRESTMapper(),
+		DefaultNamespaces: namespaces(namespace),
+		DefaultTransform:  stripMetadata,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache of the metadata of Secrets: %w", err)
+	}
+
+	if err := mgr.Add(unledCache{secrets}); err != nil {
+		return nil, fmt.Errorf("cache of the metadata of Secrets: %w", err)
+	}
+
+	return secrets, nil
+}
+
+// stripMetadata leaves what a watch needs to tell which Secret changed, and whether the manager's cache has it too.
+func stripMetadata(in any) (any, error) {
+	object, ok := in.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return in, nil
+	}
+
+	stripped := metav1.ObjectMeta{
+		Name: object.Name, Namespace: object.Namespace, UID: object.UID, ResourceVersion: object.ResourceVersion,
+	}
+
+	if cluster, ok := object.Labels[clusterv1.ClusterNameLabel]; ok {
+		stripped.Labels = map[string]string{clusterv1.ClusterNameLabel: cluster}
+	}
+
+	object.ObjectMeta = stripped
+
+	return object, nil
+}
+
+// unledCache runs before the manager leads, as its own cache does: a new leader begins with a full cache.
+type unledCache struct{ cache.Cache }
+
+// NeedLeaderElection is false.
+func (unledCache) NeedLeaderElection() bool { return false }
+
+func namespaces(namespace string) map[string]cache.Config {
+	if namespace == "" {
+		return nil
+	}
+
+	return map[string]cache.Config{namespace: {}}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/logs"
+	logsv1 "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/feature"
+	"sigs.k8s.io/cluster-api/util/flags"
+)
+
+// Options are the manager's settings. NewOptions gives the defaults.
+type Options struct {
+	// Namespace that is watched. Empty: all.
+	Namespace string
+
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter on the TalosConfigs that are reconciled. Empty: all.
+	WatchFilter string
+
+	// Concurrency is how many TalosConfigs are reconciled at once.
+	Concurrency int
+
+	// SyncPeriod is how often every TalosConfig is reconciled without a cause.
+	SyncPeriod time.Duration
+
+	// LeaderElect lets several managers run, of which one works.
+	LeaderElect                         bool
+	LeaseDuration, RenewDeadline, Retry time.Duration
+
+	// HealthAddress serves /healthz and /readyz.
+	HealthAddress string
+
+	// KubeAPIQPS and KubeAPIBurst limit the requests to the API server.
+	KubeAPIQPS   float32
+	KubeAPIBurst int
+
+	// Diagnostics is the endpoint for metrics and profiles.
+	Diagnostics flags.ManagerOptions
+
+	logs *logs.Options
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		Concurrency:   100,
+		SyncPeriod:    10 * time.Minute,
+		LeaseDuration: 15 * time.Second,
+		RenewDeadline: 10 * time.Second,
+		Retry:         2 * time.Second,
+		HealthAddress: ":9440",
+		KubeAPIQPS:    100,
+		KubeAPIBurst:  200,
+		logs:          logs.NewOptions(),
+	}
+}
+
+// AddFlags adds a flag for each setting. The names are those of Cluster API's own managers.
+func (o *Options) AddFlags(set *pflag.FlagSet) {
+	logsv1.AddFlags(o.logs, set)
+
+	set.StringVar(&o.Namespace, "namespace", o.Namespace,
+		"Namespace that the manager watches. Empty: all namespaces.")
+	set.StringVar(&o.WatchFilter, "watch-filter", o.WatchFilter,
+		fmt.Sprintf("Value of the label %s on the TalosConfigs that the manager reconciles. Empty: all TalosConfigs.", clusterv1.WatchLabel))
+	set.IntVar(&o.Concurrency, "concurrency", o.Concurrency,
+		"Number of TalosConfigs that are reconciled at the same time.")
+	set.DurationVar(&o.SyncPeriod, "sync-period", o.SyncPeriod,
+		"How often each TalosConfig is reconciled when nothing has changed.")
+
+	set.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect,
+		"Elect a leader among the managers that run; only the leader works.")
+	set.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", o.LeaseDuration,
+		"How long the others wait before they take over from a leader that is silent.")
+	set.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", o.RenewDeadline,
+		"How long the leader tries to renew its lease before it gives up.")
+	set.DurationVar(&o.Retry, "leader-elect-retry-period", o.Retry,
+		"How long to wait between two tries to get or renew the lease.")
+
+	set.StringVar(&o.HealthAddress, "health-addr", o.HealthAddress,
+		"Address of the endpoints /healthz and /readyz.")
+	set.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS,
+		"Requests a second to the API server.")
+	set.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst,
+		"Requests to the API server in one burst.")
+
+	flags.AddManagerOptions(set, &o.Diagnostics)
+	feature.MutableGates.AddFlag(set)
+}
+
+// Validate says which settings make no sense, by the names of their flags.
+func (o *Options) Validate() error {
+	var faults []error
+
+	if o.Concurrency < 1 {
+		faults = append(faults, fmt.Errorf("--concurrency is %d: set at least 1", o.Concurrency))
+	}
+
+	if o.SyncPeriod < time.Second {
+		faults = append(faults, fmt.Errorf("--sync-period is %s: set at least 1s", o.SyncPeriod))
+	}
+
+	if o.KubeAPIQPS > 0 && o.KubeAPIBurst < 1 {
+		faults = append(faults, fmt.Errorf("--kube-api-burst is %d: set at least 1", o.KubeAPIBurst))
+	}
+
+	if o.LeaderElect && (o.LeaseDuration <= o.RenewDeadline || o.RenewDeadline <= o.Retry) {
+		faults = append(faults, fmt.Errorf("--leader-elect-lease-duration (%s) must be longer than --leader-elect-renew-deadline (%s), "+
+			"and that longer than --leader-elect-retry-period (%s)", o.LeaseDuration, o.RenewDeadline, o.Retry))
+	}
+
+	return errors.Join(faults...)
+}

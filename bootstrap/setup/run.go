@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsv1 "k8s.io/component-base/logs/api/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/feature"
+	"sigs.k8s.io/cluster-api/util/apiwarnings"
+	"sigs.k8s.io/cluster-api/util/flags"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfig"
+)
+
+// managerName is the manager's name in user agents, events and leases.
+const managerName = "ichor-bootstrap-manager"
+
+// cacheSyncTimeout leaves a large management cluster the time to be listed.
+const cacheSyncTimeout = 5 * time.Minute
+
+// Run runs the manager with command-line arguments until ctx is done. Help goes to out.
+func Run(ctx context.Context, version string, args []string, out io.Writer) error {
+	options := NewOptions()
+
+	set := pflag.NewFlagSet(managerName, pflag.ContinueOnError)
+	set.SetOutput(out)
+	set.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	set.AddGoFlagSet(flag.CommandLine) // --kubeconfig
+	options.AddFlags(set)
+
+	if err := set.Set("v", "2"); err != nil {
+		return fmt.Errorf("default log level: %w", err)
+	}
+
+	if err := set.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return nil
+		}
+
+		return err
+	}
+
+	if set.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: every setting is a flag", set.Arg(0))
+	}
+
+	if err := options.Validate(); err != nil {
+		return err
+	}
+
+	if err := logsv1.ValidateAndApply(options.logs, nil); err != nil {
+		return fmt.Errorf("logging flags: %w", err)
+	}
+
+	ctrl.SetLogger(klog.Background())
+
+	restConfig, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("configuration of the management cluster: %w", err)
+	}
+
+	restConfig.UserAgent = fmt.Sprintf("%s/%s", managerName, version)
+
+	mgr, err := NewManager(ctx, restConfig, options)
+	if err != nil {
+		return err
+	}
+
+	mgr.GetLogger().WithName("setup").Info("Starting manager", "version", version)
+
+	return mgr.Start(ctx)
+}
+
+// NewManager returns a manager with all reconcilers, ready to be started. Each of change may alter what controller-runtime
+// is given.
+func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, change ...func(*ctrl.Options)) (ctrl.Manager, error) {
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS = options.KubeAPIQPS
+	restConfig.Burst = options.KubeAPIBurst
+	restConfig.WarningHandler = apiwarnings.DefaultHandler(klog.Background().WithName("API Server Warning"))
+
+	managerOptions, err := options.managerOptions()
+	if err != nil {
+		return nil, err
+	}
+
+	for _, each := range change {
+		each(&managerOptions)
+	}
+
+	mgr, err := ctrl.NewManager(restConfig, managerOptions)
+	if err != nil {
+		return nil, fmt.Errorf("create the manager: %w", err)
+	}
+
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("health check: %w", err)
+	}
+
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("readiness check: %w", err)
+	}
+
+	return mgr, addReconcilers(ctx, mgr, options)
+}
+
+func (o *Options) managerOptions() (ctrl.Options, error) {
+	_, metrics, err := flags.GetManagerOptions(o.Diagnostics)
+	if err != nil {
+		return ctrl.Options{}, fmt.Errorf("diagnostics flags: %w", err)
+	}
+
+	cacheOptions, err := cacheOptions(o.Namespace, o.SyncPeriod)
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+
+	return ctrl.Options{
+		Scheme: NewScheme(),
+		Controller: config.Controller{
+			UsePriorityQueue: ptr.To(feature.Gates.Enabled(feature.PriorityQueue)),
+			CacheSyncTimeout: cacheSyncTimeout,
+		},
+		LeaderElection:             o.LeaderElect,
+		LeaderElectionID:           managerName + "-leader-election",
+		LeaderElectionResourceLock: resourcelock.LeasesResourceLock,
+		LeaseDuration:              &o.LeaseDuration,
+		RenewDeadline:              &o.RenewDeadline,
+		RetryPeriod:                &o.Retry,
+		HealthProbeBindAddress:     o.HealthAddress,
+		Metrics:                    *metrics,
+		Cache:                      cacheOptions,
+	}, nil
+}
+
+func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) error {
+	secretMetadata, err := newSecretMetadata(mgr, options.Namespace)
+	if err != nil {
+		return err
+	}
+
+	reconciler := &talosconfig.Reconciler{
+		Client:         mgr.GetClient(),
+		APIReader:      mgr.GetAPIReader(),
+		SecretMetadata: secretMetadata,
+		Recorder:       mgr.GetEventRecorder(managerName),
+		Clock:          clock.RealClock{},
+		WatchFilter:    options.WatchFilter,
+	}
+
+	return reconciler.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: options.Concurrency})
+}
