@@ -17,7 +17,7 @@ import (
 
 // problemKinds are those of testdata/errors/problems.
 var problemKinds = []string{
-	"Good", "SpecialStruct", "SpecialEnum", "FreeForm", "AnyField", "FloatField", "IntKeys", "Untagged", "Recursive", "Nameless",
+	"Good", "SpecialStruct", "SpecialEnum", "ShortEnum", "FreeForm", "AnyField", "FloatField", "IntKeys", "Untagged", "Recursive", "Nameless",
 	"SameGoName", "SameWireName", "InlineMap", "NoStruct", "SameTypeName",
 }
 
@@ -149,6 +149,15 @@ func TestModelErrors(t *testing.T) {
 		},
 		"pattern that does not compile": {
 			row(func(r *model.ScalarRow) { r.Pattern = "(" }), "substitution of registry.Size: pattern:",
+		},
+		"enum without a value that machinery has": {
+			func() model.Tables {
+				tables := only("ShortEnum")
+				tables.Scalars = []model.ScalarRow{{Go: "errors/problems.Phase", Enum: []string{"waiting"}, Reason: "special"}}
+
+				return tables
+			}(),
+			"substitution of errors/problems.Phase: the row lists 1 values, machinery has 2",
 		},
 		"text of a substitution that is too long": {
 			row(func(r *model.ScalarRow) { r.Doc = strings.Repeat("x", 41) }), "substitution of registry.Size: the text has 41 bytes",

@@ -85,6 +85,31 @@ type BlockEncryptionSpec struct {
 	AllowDiscards *bool `json:"allowDiscards,omitempty"`
 }
 
+type BlockExistingMountSpec struct {
+	// +optional
+	ReadOnly *bool `json:"readOnly,omitempty"`
+
+	// +optional
+	DisableAccessTime *bool `json:"disableAccessTime,omitempty"`
+
+	// +optional
+	Secure *bool `json:"secure,omitempty"`
+}
+
+type BlockExternalMountSpec struct {
+	// +optional
+	ReadOnly *bool `json:"readOnly,omitempty"`
+
+	// +optional
+	DisableAccessTime *bool `json:"disableAccessTime,omitempty"`
+
+	// +optional
+	Secure *bool `json:"secure,omitempty"`
+
+	// +optional
+	Virtiofs *BlockVirtiofsMountSpec `json:"virtiofs,omitempty"`
+}
+
 type BlockFilesystemSpec struct {
 	// +optional
 	Type *BlockFilesystemType `json:"type,omitempty"`
@@ -147,13 +172,109 @@ type BlockUserMountSpec struct {
 	Secure *bool `json:"secure,omitempty"`
 }
 
+type BlockVirtiofsMountSpec struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Tag *string `json:"tag,omitempty"`
+}
+
+type BlockVolumeDiscoverySpec struct {
+	// +optional
+	VolumeSelector *BlockVolumeSelector `json:"volumeSelector,omitempty"`
+}
+
+type BlockVolumeSelector struct {
+	// +optional
+	Match *CELExpression `json:"match,omitempty"`
+}
+
 type BlockXFSSpec struct {
 	// +optional
 	MinAllocationGroupSize *BlockByteSize `json:"minAllocationGroupSize,omitempty"`
 }
 
+// Mounts a partition that exists already, at /var/mnt/<name>.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/existingvolumeconfig
+type ExistingVolumeConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Discovery *BlockVolumeDiscoverySpec `json:"discovery,omitempty"`
+
+	// +optional
+	Mount *BlockExistingMountSpec `json:"mount,omitempty"`
+
+	// +optional
+	Trim *BlockTrimConfig `json:"trim,omitempty"`
+
+	// +optional
+	Scrub *BlockScrubConfig `json:"scrub,omitempty"`
+}
+
+// Mounts a volume from outside the machine, at /var/mnt/<name> (Talos 1.13).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/externalvolumeconfig
+type ExternalVolumeConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	FilesystemType *BlockFilesystemType `json:"filesystemType,omitempty"`
+
+	// +optional
+	Mount *BlockExternalMountSpec `json:"mount,omitempty"`
+}
+
+// Schedules checks of filesystems (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/filesystemscrubconfig
+type FilesystemScrubConfig struct {
+	// +optional
+	Interval *TimeDuration `json:"interval,omitempty"`
+}
+
+// Schedules discarding of unused blocks (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/filesystemtrimconfig
+type FilesystemTrimConfig struct {
+	// +optional
+	Interval *TimeDuration `json:"interval,omitempty"`
+}
+
+// Adds a volume without a filesystem.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/rawvolumeconfig
+type RawVolumeConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Provisioning *BlockProvisioningSpec `json:"provisioning,omitempty"`
+
+	// +optional
+	Encryption *BlockEncryptionSpec `json:"encryption,omitempty"`
+}
+
+// Adds a volume for swap.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/swapvolumeconfig
+type SwapVolumeConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Provisioning *BlockProvisioningSpec `json:"provisioning,omitempty"`
+
+	// +optional
+	Encryption *BlockEncryptionSpec `json:"encryption,omitempty"`
+}
+
 // Adds a volume, mounted at /var/mnt/<name>.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/uservolumeconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/uservolumeconfig
 type UserVolumeConfig struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -183,7 +304,7 @@ type UserVolumeConfig struct {
 }
 
 // Sets size, disk and encryption of a system volume, such as EPHEMERAL or STATE.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/volumeconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/volumeconfig
 type VolumeConfig struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -207,4 +328,14 @@ type VolumeConfig struct {
 
 	// +optional
 	Scrub *BlockScrubConfig `json:"scrub,omitempty"`
+}
+
+// Sets up compressed swap in memory.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/zswapconfig
+type ZswapConfig struct {
+	// +optional
+	MaxPoolPercent *int64 `json:"maxPoolPercent,omitempty"`
+
+	// +optional
+	ShrinkerEnabled *bool `json:"shrinkerEnabled,omitempty"`
 }

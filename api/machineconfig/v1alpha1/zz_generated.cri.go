@@ -4,6 +4,11 @@
 
 package v1alpha1
 
+type CRILocalImageCacheConfig struct {
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
 type CRIRegistryEndpoint struct {
 	// +optional
 	URL *MetaURL `json:"url,omitempty"`
@@ -12,8 +17,15 @@ type CRIRegistryEndpoint struct {
 	OverridePath *bool `json:"overridePath,omitempty"`
 }
 
+// Turns the image cache on the machine's disk on (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/imagecacheconfig
+type ImageCacheConfig struct {
+	// +optional
+	Local *CRILocalImageCacheConfig `json:"local,omitempty"`
+}
+
 // Sets where images of a registry are pulled from.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrymirrorconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrymirrorconfig
 type RegistryMirrorConfig struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -12,8 +12,106 @@ type K8sNodeIPConfig struct {
 	ValidSubnets []string `json:"validSubnets,omitempty"`
 }
 
+type K8sResourcesConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Requests map[string]Quantity `json:"requests,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Limits map[string]Quantity `json:"limits,omitempty"`
+}
+
+// Sets up the Kubernetes API server (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeapiserverconfig
+type KubeAPIServerConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Image *string `json:"image,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Env map[string]string `json:"env,omitempty"`
+
+	// +optional
+	Resources *K8sResourcesConfig `json:"resources,omitempty"`
+
+	// +optional
+	APIPort *int64 `json:"apiPort,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	CertExtraSANs []string `json:"certExtraSANs,omitempty"`
+
+	// +optional
+	StartupProbes *bool `json:"startupProbes,omitempty"`
+}
+
+// Sets up the Kubernetes controller manager (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubecontrollermanagerconfig
+type KubeControllerManagerConfig struct {
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Image *string `json:"image,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Env map[string]string `json:"env,omitempty"`
+
+	// +optional
+	Resources *K8sResourcesConfig `json:"resources,omitempty"`
+}
+
+// Sets up CoreDNS (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubecorednsconfig
+type KubeCoreDNSConfig struct {
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Image *string `json:"image,omitempty"`
+}
+
+// Sets the cluster's DNS domain and its pod and service networks (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubenetworkconfig
+type KubeNetworkConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	DNSDomain *string `json:"dnsDomain,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	PodSubnets []MetaPrefix `json:"podSubnets,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	ServiceSubnets []MetaPrefix `json:"serviceSubnets,omitempty"`
+
+	// +optional
+	NodeCIDRMaskSizeIPV4 *int64 `json:"nodeCIDRMaskSizeIPv4,omitempty"`
+
+	// +optional
+	NodeCIDRMaskSizeIPV6 *int64 `json:"nodeCIDRMaskSizeIPv6,omitempty"`
+}
+
 // Sets the Kubernetes node's addresses, labels, annotations and taints (Talos 1.14).
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubenodeconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubenodeconfig
 type KubeNodeConfig struct {
 	// +optional
 	SkipNodeRegistration *bool `json:"skipNodeRegistration,omitempty"`
@@ -38,7 +136,7 @@ type KubeNodeConfig struct {
 }
 
 // Sets up the node-local load balancer for the Kubernetes API (Talos 1.14).
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeprismconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeprismconfig
 type KubePrismConfig struct {
 	// +optional
 	Port *int64 `json:"port,omitempty"`
@@ -46,4 +144,97 @@ type KubePrismConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	TLSServerName *string `json:"tlsServerName,omitempty"`
+}
+
+// Sets up kube-proxy (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeproxyconfig
+type KubeProxyConfig struct {
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Image *string `json:"image,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Mode *string `json:"mode,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="config: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
+	Config *RefusedObject `json:"config,omitempty" refused:"config: not offered yet: Talos takes free-form content here, which has no schema"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+
+	// +optional
+	Resources *K8sResourcesConfig `json:"resources,omitempty"`
+}
+
+// Sets up the Kubernetes scheduler (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeschedulerconfig
+type KubeSchedulerConfig struct {
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Image *string `json:"image,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="config: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
+	Config *RefusedObject `json:"config,omitempty" refused:"config: not offered yet: Talos takes free-form content here, which has no schema"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Env map[string]string `json:"env,omitempty"`
+
+	// +optional
+	Resources *K8sResourcesConfig `json:"resources,omitempty"`
+}
+
+// Gives pods in the cluster access to the Talos API (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubetalosapiaccessconfig
+type KubeTalosAPIAccessConfig struct {
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	AllowedRoles []string `json:"allowedRoles,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	AllowedKubernetesNamespaces []string `json:"allowedKubernetesNamespaces,omitempty"`
+}
+
+// Sets up the kubelet (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeletconfig
+type KubeletConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Image *string `json:"image,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="config: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
+	Config *RefusedObject `json:"config,omitempty" refused:"config: not offered yet: Talos takes free-form content here, which has no schema"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	ClusterDNS []string `json:"clusterDNS,omitempty"`
+
+	// +optional
+	DefaultRuntimeSeccompProfileEnabled *bool `json:"defaultRuntimeSeccompProfileEnabled,omitempty"`
 }

@@ -4,8 +4,399 @@
 
 package v1alpha1
 
+// Runs a BGP speaker (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/bgpinstanceconfig
+type BGPInstanceConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	VRF *string `json:"vrf,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	LocalASN *int64 `json:"localASN,omitempty"`
+
+	// +optional
+	RouterID *MetaAddr `json:"routerID,omitempty"`
+
+	// +optional
+	RouteSource *MetaAddr `json:"routeSource,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	Advertise []string `json:"advertise,omitempty"`
+
+	// +optional
+	Multipath *bool `json:"multipath,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=255
+	MaxPaths *int32 `json:"maxPaths,omitempty"`
+
+	// +optional
+	InstallRoutes *bool `json:"installRoutes,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	ImportRoutes []NetworkBGPImportRoute `json:"importRoutes,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Neighbors []NetworkBGPNeighborConfig `json:"neighbors,omitempty"`
+}
+
+// Adds a route that drops packets (Talos 1.13).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/blackholerouteconfig
+type BlackholeRouteConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Metric *int64 `json:"metric,omitempty"`
+}
+
+// Bonds links into one.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/bondconfig
+type BondConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	HardwareAddr *NethelpersHardwareAddr `json:"hardwareAddr,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	Links []string `json:"links,omitempty"`
+
+	// +optional
+	BondMode *NethelpersBondMode `json:"bondMode,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Miimon *int64 `json:"miimon,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Updelay *int64 `json:"updelay,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Downdelay *int64 `json:"downdelay,omitempty"`
+
+	// +optional
+	UseCarrier *bool `json:"useCarrier,omitempty"`
+
+	// +optional
+	XmitHashPolicy *NethelpersBondXmitHashPolicy `json:"xmitHashPolicy,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	ARPInterval *int64 `json:"arpInterval,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	ARPIPTargets []NetipAddr `json:"arpIpTargets,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	NsIp6Targets []NetipAddr `json:"nsIp6Targets,omitempty"`
+
+	// +optional
+	ARPValidate *NethelpersARPValidate `json:"arpValidate,omitempty"`
+
+	// +optional
+	ARPAllTargets *NethelpersARPAllTargets `json:"arpAllTargets,omitempty"`
+
+	// +optional
+	LacpRate *NethelpersLACPRate `json:"lacpRate,omitempty"`
+
+	// +optional
+	FailOverMac *NethelpersFailOverMAC `json:"failOverMac,omitempty"`
+
+	// +optional
+	AdSelect *NethelpersADSelect `json:"adSelect,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	AdActorSysPrio *int32 `json:"adActorSysPrio,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	AdUserPortKey *int32 `json:"adUserPortKey,omitempty"`
+
+	// +optional
+	AdLACPActive *NethelpersADLACPActive `json:"adLACPActive,omitempty"`
+
+	// +optional
+	PrimaryReselect *NethelpersPrimaryReselect `json:"primaryReselect,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	ResendIGMP *int64 `json:"resendIGMP,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MinLinks *int64 `json:"minLinks,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	LpInterval *int64 `json:"lpInterval,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	PacketsPerSlave *int64 `json:"packetsPerSlave,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=255
+	NumPeerNotif *int32 `json:"numPeerNotif,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=255
+	TlbLogicalLb *int32 `json:"tlbLogicalLb,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=255
+	AllSlavesActive *int32 `json:"allSlavesActive,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	PeerNotifDelay *int64 `json:"peerNotifDelay,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=255
+	MissedMax *int32 `json:"missedMax,omitempty"`
+
+	// +optional
+	Up *bool `json:"up,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+
+	// +optional
+	Multicast *bool `json:"multicast,omitempty"`
+}
+
+// Bridges links.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/bridgeconfig
+type BridgeConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	HardwareAddr *NethelpersHardwareAddr `json:"hardwareAddr,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	Links []string `json:"links,omitempty"`
+
+	// +optional
+	STP *NetworkBridgeSTPConfig `json:"stp,omitempty"`
+
+	// +optional
+	VLAN *NetworkBridgeVLANConfig `json:"vlan,omitempty"`
+
+	// +optional
+	Up *bool `json:"up,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+
+	// +optional
+	Multicast *bool `json:"multicast,omitempty"`
+}
+
+// Asks for IPv4 addresses by DHCP on a link.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/dhcpv4config
+type DHCPv4Config struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	RouteMetric *int64 `json:"routeMetric,omitempty"`
+
+	// +optional
+	IgnoreHostname *bool `json:"ignoreHostname,omitempty"`
+
+	// +optional
+	IgnoreRoutes *bool `json:"ignoreRoutes,omitempty"`
+
+	// +optional
+	ClientIdentifier *NethelpersClientIdentifier `json:"clientIdentifier,omitempty"`
+
+	// +optional
+	DuidRaw *NethelpersHardwareAddr `json:"duidRaw,omitempty"`
+}
+
+// Asks for IPv6 addresses by DHCP on a link.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/dhcpv6config
+type DHCPv6Config struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	RouteMetric *int64 `json:"routeMetric,omitempty"`
+
+	// +optional
+	IgnoreHostname *bool `json:"ignoreHostname,omitempty"`
+
+	// +optional
+	ClientIdentifier *NethelpersClientIdentifier `json:"clientIdentifier,omitempty"`
+
+	// +optional
+	DuidRaw *NethelpersHardwareAddr `json:"duidRaw,omitempty"`
+}
+
+// Adds a dummy link.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/dummylinkconfig
+type DummyLinkConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	HardwareAddr *NethelpersHardwareAddr `json:"hardwareAddr,omitempty"`
+
+	// +optional
+	Up *bool `json:"up,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+
+	// +optional
+	Multicast *bool `json:"multicast,omitempty"`
+}
+
+// Tunes a network card: offloads, rings, channels, wake on LAN.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/ethernetconfig
+type EthernetConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Features map[string]bool `json:"features,omitempty"`
+
+	// +optional
+	Rings *NetworkEthernetRingsConfig `json:"rings,omitempty"`
+
+	// +optional
+	Channels *NetworkEthernetChannelsConfig `json:"channels,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	WakeOnLan []NethelpersWOLMode `json:"wakeOnLan,omitempty"`
+}
+
+// Has the network count as up only while a URL answers (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/httpprobeconfig
+type HTTPProbeConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Interval *TimeDuration `json:"interval,omitempty"`
+
+	// +optional
+	FailureThreshold *int64 `json:"failureThreshold,omitempty"`
+
+	// +optional
+	URL *MetaURL `json:"url,omitempty"`
+
+	// +optional
+	Timeout *TimeDuration `json:"timeout,omitempty"`
+}
+
 // Sets the hostname, or how Talos derives one.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/hostnameconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/hostnameconfig
 type HostnameConfig struct {
 	// Quote "off" in YAML: unquoted it is a boolean. Not together with hostname.
 	// +optional
@@ -16,11 +407,239 @@ type HostnameConfig struct {
 	Hostname *string `json:"hostname,omitempty"`
 }
 
+// Sets up KubeSpan, the WireGuard mesh between machines (Talos 1.13).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/kubespanconfig
+type KubeSpanConfig struct {
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// +optional
+	AdvertiseKubernetesNetworks *bool `json:"advertiseKubernetesNetworks,omitempty"`
+
+	// +optional
+	AllowDownPeerBypass *bool `json:"allowDownPeerBypass,omitempty"`
+
+	// +optional
+	HarvestExtraEndpoints *bool `json:"harvestExtraEndpoints,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	Filters *NetworkKubeSpanFiltersConfig `json:"filters,omitempty"`
+}
+
+// Adds endpoints by which this machine can be reached over KubeSpan.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/kubespanendpointsconfig
+type KubeSpanEndpointsConfig struct {
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	ExtraAnnouncedEndpoints []NetipAddrPort `json:"extraAnnouncedEndpoints,omitempty"`
+}
+
+// Shares a virtual IP address between the control-plane machines of one network.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/layer2vipconfig
+type Layer2VIPConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Link *string `json:"link,omitempty"`
+}
+
+// Gives a link that a selector finds a name of its own.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/linkaliasconfig
+type LinkAliasConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Selector *NetworkLinkSelector `json:"selector,omitempty"`
+}
+
+// Sets addresses, routes and MTU of a link.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/linkconfig
+type LinkConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Up *bool `json:"up,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+
+	// +optional
+	Multicast *bool `json:"multicast,omitempty"`
+}
+
+type NetworkAddressConfig struct {
+	// +optional
+	Address *NetipPrefix `json:"address,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	RoutePriority *int64 `json:"routePriority,omitempty"`
+}
+
+type NetworkBGPBFDConfig struct {
+	// +optional
+	TransmitInterval *TimeDuration `json:"transmitInterval,omitempty"`
+
+	// +optional
+	ReceiveInterval *TimeDuration `json:"receiveInterval,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=255
+	DetectMultiplier *int32 `json:"detectMultiplier,omitempty"`
+}
+
+type NetworkBGPImportRoute struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	BGPInstance *string `json:"bgpInstance,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Prefixes []MetaPrefix `json:"prefixes,omitempty"`
+}
+
+type NetworkBGPNeighborConfig struct {
+	// +optional
+	Address *MetaAddr `json:"address,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Link *string `json:"link,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	PeerASN *int64 `json:"peerASN,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	LocalASN *int64 `json:"localASN,omitempty"`
+
+	// +optional
+	Passive *bool `json:"passive,omitempty"`
+
+	// +optional
+	HoldTime *TimeDuration `json:"holdTime,omitempty"`
+
+	// +optional
+	Bfd *NetworkBGPBFDConfig `json:"bfd,omitempty"`
+}
+
+type NetworkBridgeSTPConfig struct {
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+type NetworkBridgeVLANConfig struct {
+	// +optional
+	Filtering *bool `json:"filtering,omitempty"`
+}
+
 // Sets what the ingress firewall does with packets that no rule matches.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkdefaultactionconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkdefaultactionconfig
 type NetworkDefaultActionConfig struct {
 	// +optional
 	Ingress *NethelpersDefaultAction `json:"ingress,omitempty"`
+}
+
+type NetworkEthernetChannelsConfig struct {
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Rx *int64 `json:"rx,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Tx *int64 `json:"tx,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Other *int64 `json:"other,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Combined *int64 `json:"combined,omitempty"`
+}
+
+type NetworkEthernetRingsConfig struct {
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Rx *int64 `json:"rx,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Tx *int64 `json:"tx,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	RxMini *int64 `json:"rx-mini,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	RxJumbo *int64 `json:"rx-jumbo,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	RxBufLen *int64 `json:"rx-buf-len,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	CqeSize *int64 `json:"cqe-size,omitempty"`
+
+	// +optional
+	TxPush *bool `json:"tx-push,omitempty"`
+
+	// +optional
+	RxPush *bool `json:"rx-push,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	TxPushBufLen *int64 `json:"tx-push-buf-len,omitempty"`
+
+	// +optional
+	TCPDataSplit *bool `json:"tcp-data-split,omitempty"`
 }
 
 type NetworkHostDNSConfig struct {
@@ -40,6 +659,24 @@ type NetworkIngressRule struct {
 
 	// +optional
 	Except *MetaPrefix `json:"except,omitempty"`
+}
+
+type NetworkKubeSpanFiltersConfig struct {
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	Endpoints []string `json:"endpoints,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	ExcludeAdvertisedNetworks []MetaPrefix `json:"excludeAdvertisedNetworks,omitempty"`
+}
+
+type NetworkLinkSelector struct {
+	// +optional
+	Match *CELExpression `json:"match,omitempty"`
 }
 
 type NetworkNTPConfig struct {
@@ -73,8 +710,32 @@ type NetworkPTPConfig struct {
 	Devices []string `json:"devices,omitempty"`
 }
 
+type NetworkRouteConfig struct {
+	// +optional
+	Destination *MetaPrefix `json:"destination,omitempty"`
+
+	// +optional
+	Gateway *MetaAddr `json:"gateway,omitempty"`
+
+	// +optional
+	Source *MetaAddr `json:"source,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	Metric *int64 `json:"metric,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	Table *NethelpersRoutingTable `json:"table,omitempty"`
+}
+
 // Adds a rule to the ingress firewall.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkruleconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkruleconfig
 type NetworkRuleConfig struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -111,8 +772,35 @@ type NetworkSearchDomainsConfig struct {
 	DisableDefault *bool `json:"disableDefault,omitempty"`
 }
 
+type NetworkVethPeerConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Name *string `json:"name,omitempty"`
+
+	// +optional
+	Up *bool `json:"up,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+
+	// +optional
+	Multicast *bool `json:"multicast,omitempty"`
+}
+
 // Sets DNS servers, search domains and the host's DNS cache.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/resolverconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/resolverconfig
 type ResolverConfig struct {
 	// +optional
 	// +listType=atomic
@@ -126,8 +814,84 @@ type ResolverConfig struct {
 	HostDNS *NetworkHostDNSConfig `json:"hostDNS,omitempty"`
 }
 
+// Adds a rule that chooses a routing table (Talos 1.13).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/routingruleconfig
+type RoutingRuleConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Src *MetaPrefix `json:"src,omitempty"`
+
+	// +optional
+	Dst *MetaPrefix `json:"dst,omitempty"`
+
+	// +optional
+	Table *NethelpersRoutingTable `json:"table,omitempty"`
+
+	// +optional
+	Action *NethelpersRoutingRuleAction `json:"action,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	IifName *string `json:"iifName,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	OifName *string `json:"oifName,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	FwMark *int64 `json:"fwMark,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	FwMask *int64 `json:"fwMask,omitempty"`
+}
+
+// Adds an entry to /etc/hosts.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/statichostconfig
+type StaticHostConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	Hostnames []string `json:"hostnames,omitempty"`
+}
+
+// Has the network count as up only while a TCP endpoint answers (Talos 1.13).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/tcpprobeconfig
+type TCPProbeConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Interval *TimeDuration `json:"interval,omitempty"`
+
+	// +optional
+	FailureThreshold *int64 `json:"failureThreshold,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Endpoint *string `json:"endpoint,omitempty"`
+
+	// +optional
+	Timeout *TimeDuration `json:"timeout,omitempty"`
+}
+
 // Sets the time servers.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/timesyncconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/timesyncconfig
 type TimeSyncConfig struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
@@ -140,4 +904,121 @@ type TimeSyncConfig struct {
 
 	// +optional
 	PTP *NetworkPTPConfig `json:"ptp,omitempty"`
+}
+
+// Adds a VLAN to a link.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/vlanconfig
+type VLANConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	VLANID *int32 `json:"vlanID,omitempty"`
+
+	// +optional
+	VLANMode *NethelpersVLANProtocol `json:"vlanMode,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Parent *string `json:"parent,omitempty"`
+
+	// +optional
+	Up *bool `json:"up,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+
+	// +optional
+	Multicast *bool `json:"multicast,omitempty"`
+}
+
+// Adds a virtual routing and forwarding domain (Talos 1.13).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/vrfconfig
+type VRFConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	HardwareAddr *NethelpersHardwareAddr `json:"hardwareAddr,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	Links []string `json:"links,omitempty"`
+
+	// +optional
+	Table *NethelpersRoutingTable `json:"table,omitempty"`
+
+	// +optional
+	Up *bool `json:"up,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+
+	// +optional
+	Multicast *bool `json:"multicast,omitempty"`
+}
+
+// Adds a pair of virtual links (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/vethconfig
+type VethConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Peer *NetworkVethPeerConfig `json:"peer,omitempty"`
+
+	// +optional
+	Up *bool `json:"up,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+
+	// +optional
+	Multicast *bool `json:"multicast,omitempty"`
 }

@@ -4,8 +4,43 @@
 
 package v1alpha1
 
+// Sends Talos' events to an endpoint.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/eventsinkconfig
+type EventSinkConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Endpoint *string `json:"endpoint,omitempty"`
+}
+
+// Loads a kernel module (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/kernelmoduleconfig
+type KernelModuleConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	Parameters []string `json:"parameters,omitempty"`
+}
+
+// Sends the kernel's log to an endpoint.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/kmsglogconfig
+type KmsgLogConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	URL *MetaURL `json:"url,omitempty"`
+}
+
 // Tunes which cgroups Talos kills when memory runs out, and when.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/oomconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/oomconfig
 type OOMConfig struct {
 	// +optional
 	TriggerExpression *CELExpression `json:"triggerExpression,omitempty"`
@@ -39,16 +74,41 @@ type RuntimeProvisioningSpec struct {
 	Wipe *bool `json:"wipe,omitempty"`
 }
 
+// Sets how workloads are isolated from the machine (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/securityprofileconfig
+type SecurityProfileConfig struct {
+	// +optional
+	WorkloadIsolation *bool `json:"workloadIsolation,omitempty"`
+}
+
 // Sets kernel parameters (Talos 1.14).
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/sysctlconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/sysctlconfig
 type SysctlConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Params map[string]string `json:"params,omitempty"`
 }
 
+// Sets values in /sys (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/sysfsconfig
+type SysfsConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Params map[string]string `json:"params,omitempty"`
+}
+
+// Adds udev rules (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/udevrulesconfig
+type UdevRulesConfig struct {
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	Rules []string `json:"rules,omitempty"`
+}
+
 // Sets what is installed to which disk (Talos 1.14).
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/unattendedinstallconfig.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/unattendedinstallconfig
 type UnattendedInstallConfig struct {
 	// +optional
 	Reboot *bool `json:"reboot,omitempty"`
@@ -58,4 +118,15 @@ type UnattendedInstallConfig struct {
 
 	// +optional
 	Provisioning *RuntimeProvisioningSpec `json:"provisioning,omitempty"`
+}
+
+// Sets up the hardware watchdog.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/watchdogtimerconfig
+type WatchdogTimerConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Device *string `json:"device,omitempty"`
+
+	// +optional
+	Timeout *TimeDuration `json:"timeout,omitempty"`
 }

@@ -47,7 +47,7 @@ type MetaAddr string
 
 // The values of an argument; several repeat it (Talos 1.13).
 // +listType=atomic
-// +kubebuilder:validation:MaxItems=64
+// +kubebuilder:validation:MaxItems=128
 // +kubebuilder:validation:items:MaxLength=4096
 type MetaArgValue []string
 
@@ -69,8 +69,29 @@ type MetaPrefix string
 // +kubebuilder:validation:MaxLength=2048
 type MetaURL string
 
+// +kubebuilder:validation:Enum="off";"on"
+type NethelpersADLACPActive string
+
+// +kubebuilder:validation:Enum="stable";"bandwidth";"count"
+type NethelpersADSelect string
+
+// +kubebuilder:validation:Enum="any";"all"
+type NethelpersARPAllTargets string
+
+// +kubebuilder:validation:Enum="none";"active";"backup";"all";"filter";"filter-active";"filter-backup"
+type NethelpersARPValidate string
+
 // +kubebuilder:validation:Enum="off";"talos-addr";"stable"
 type NethelpersAutoHostnameKind string
+
+// +kubebuilder:validation:Enum="balance-rr";"active-backup";"balance-xor";"broadcast";"802.3ad";"balance-tlb";"balance-alb"
+type NethelpersBondMode string
+
+// +kubebuilder:validation:Enum="layer2";"layer3+4";"layer2+3";"encap2+3";"encap3+4"
+type NethelpersBondXmitHashPolicy string
+
+// +kubebuilder:validation:Enum="none";"mac";"duid"
+type NethelpersClientIdentifier string
 
 // +kubebuilder:validation:Enum="Do53";"DoT";"DoH"
 type NethelpersDNSProtocol string
@@ -78,8 +99,56 @@ type NethelpersDNSProtocol string
 // +kubebuilder:validation:Enum="accept";"block"
 type NethelpersDefaultAction string
 
+// +kubebuilder:validation:Enum="none";"active";"follow"
+type NethelpersFailOverMAC string
+
+// A hardware address such as 00:1a:2b:3c:4d:5e.
+// +kubebuilder:validation:MaxLength=400
+// +kubebuilder:validation:Pattern=`^([0-9a-fA-F]{2}:)*[0-9a-fA-F]{2}$`
+type NethelpersHardwareAddr string
+
+// +kubebuilder:validation:Enum="slow";"fast"
+type NethelpersLACPRate string
+
+// +kubebuilder:validation:Enum="always";"better";"failure"
+type NethelpersPrimaryReselect string
+
 // +kubebuilder:validation:Enum="icmp";"tcp";"udp";"icmpv6"
 type NethelpersProtocol string
+
+// +kubebuilder:validation:Enum="unspec";"unicast";"blackhole";"unreachable";"prohibit"
+type NethelpersRoutingRuleAction string
+
+// A routing table's name or number.
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^(unspec|default|main|local|[0-9]{1,10})$`
+type NethelpersRoutingTable intstr.IntOrString
+
+// UnmarshalJSON takes a number or a string.
+func (v *NethelpersRoutingTable) UnmarshalJSON(data []byte) error {
+	return (*intstr.IntOrString)(v).UnmarshalJSON(data)
+}
+
+// MarshalJSON writes what was read.
+func (v NethelpersRoutingTable) MarshalJSON() ([]byte, error) {
+	return intstr.IntOrString(v).MarshalJSON()
+}
+
+// +kubebuilder:validation:Enum="802.1q";"802.1ad"
+type NethelpersVLANProtocol string
+
+// +kubebuilder:validation:Enum="phy";"unicast";"multicast";"broadcast";"magic";"magicsecure";"filter"
+type NethelpersWOLMode string
+
+// An IP address.
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`
+type NetipAddr string
+
+// An IP address and a port.
+// +kubebuilder:validation:MaxLength=80
+// +kubebuilder:validation:Pattern=`^([0-9.]+|\[[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?\]):[0-9]{1,5}$`
+type NetipAddrPort string
 
 // A network such as 10.0.0.0/8.
 // +kubebuilder:validation:MaxLength=64
@@ -110,6 +179,15 @@ func (v *Quantity) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes what was read.
 func (v Quantity) MarshalJSON() ([]byte, error) { return intstr.IntOrString(v).MarshalJSON() }
+
+// +kubebuilder:validation:Enum="linear";"raid1";"raid0";"raid10"
+type StorageLVMLogicalVolumeType string
+
+// +kubebuilder:validation:Enum="raid1"
+type StorageMDLevel string
+
+// +kubebuilder:validation:Enum="1.0";"1.2"
+type StorageMDMetadata string
 
 // A duration such as 1h30m.
 // +kubebuilder:validation:MaxLength=64

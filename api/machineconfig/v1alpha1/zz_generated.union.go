@@ -6,134 +6,576 @@ package v1alpha1
 
 // DocumentKind names the kind of a Talos document.
 //
-// +kubebuilder:validation:Enum=Config;HostnameConfig;KubeNodeConfig;KubePrismConfig;NetworkDefaultActionConfig;NetworkRuleConfig;OOMConfig;RegistryMirrorConfig;ResolverConfig;SysctlConfig;TimeSyncConfig;UnattendedInstallConfig;UserVolumeConfig;VolumeConfig
-// +kubebuilder:validation:MaxLength=26
+// +kubebuilder:validation:Enum=BGPInstanceConfig;BlackholeRouteConfig;BondConfig;BridgeConfig;Config;DHCPv4Config;DHCPv6Config;DiscoveryServiceConfig;DummyLinkConfig;EthernetConfig;EventSinkConfig;ExistingVolumeConfig;ExternalVolumeConfig;FilesystemScrubConfig;FilesystemTrimConfig;HTTPProbeConfig;HostnameConfig;ImageCacheConfig;ImageVerificationConfig;KernelModuleConfig;KmsgLogConfig;KubeAPIServerConfig;KubeControllerManagerConfig;KubeCoreDNSConfig;KubeNetworkConfig;KubeNodeConfig;KubePrismConfig;KubeProxyConfig;KubeSchedulerConfig;KubeSpanConfig;KubeSpanEndpointsConfig;KubeTalosAPIAccessConfig;KubeletConfig;LVMLogicalVolumeConfig;LVMVolumeGroupConfig;Layer2VIPConfig;LinkAliasConfig;LinkConfig;NetworkDefaultActionConfig;NetworkRuleConfig;OOMConfig;PCIDriverRebindConfig;RAIDArrayConfig;RawVolumeConfig;RegistryMirrorConfig;ResolverConfig;RoutingRuleConfig;SecurityProfileConfig;StaticHostConfig;SwapVolumeConfig;SysctlConfig;SysfsConfig;TCPProbeConfig;TimeSyncConfig;TrustedRootsConfig;UdevRulesConfig;UnattendedInstallConfig;UserVolumeConfig;VLANConfig;VRFConfig;VethConfig;VolumeConfig;WatchdogTimerConfig;ZswapConfig
+// +kubebuilder:validation:MaxLength=27
 type DocumentKind string
 
 // The kinds that can be written.
 const (
-	KindConfig                     DocumentKind = "Config"
-	KindHostnameConfig             DocumentKind = "HostnameConfig"
-	KindKubeNodeConfig             DocumentKind = "KubeNodeConfig"
-	KindKubePrismConfig            DocumentKind = "KubePrismConfig"
-	KindNetworkDefaultActionConfig DocumentKind = "NetworkDefaultActionConfig"
-	KindNetworkRuleConfig          DocumentKind = "NetworkRuleConfig"
-	KindOOMConfig                  DocumentKind = "OOMConfig"
-	KindRegistryMirrorConfig       DocumentKind = "RegistryMirrorConfig"
-	KindResolverConfig             DocumentKind = "ResolverConfig"
-	KindSysctlConfig               DocumentKind = "SysctlConfig"
-	KindTimeSyncConfig             DocumentKind = "TimeSyncConfig"
-	KindUnattendedInstallConfig    DocumentKind = "UnattendedInstallConfig"
-	KindUserVolumeConfig           DocumentKind = "UserVolumeConfig"
-	KindVolumeConfig               DocumentKind = "VolumeConfig"
+	KindBGPInstanceConfig           DocumentKind = "BGPInstanceConfig"
+	KindBlackholeRouteConfig        DocumentKind = "BlackholeRouteConfig"
+	KindBondConfig                  DocumentKind = "BondConfig"
+	KindBridgeConfig                DocumentKind = "BridgeConfig"
+	KindConfig                      DocumentKind = "Config"
+	KindDHCPv4Config                DocumentKind = "DHCPv4Config"
+	KindDHCPv6Config                DocumentKind = "DHCPv6Config"
+	KindDiscoveryServiceConfig      DocumentKind = "DiscoveryServiceConfig"
+	KindDummyLinkConfig             DocumentKind = "DummyLinkConfig"
+	KindEthernetConfig              DocumentKind = "EthernetConfig"
+	KindEventSinkConfig             DocumentKind = "EventSinkConfig"
+	KindExistingVolumeConfig        DocumentKind = "ExistingVolumeConfig"
+	KindExternalVolumeConfig        DocumentKind = "ExternalVolumeConfig"
+	KindFilesystemScrubConfig       DocumentKind = "FilesystemScrubConfig"
+	KindFilesystemTrimConfig        DocumentKind = "FilesystemTrimConfig"
+	KindHTTPProbeConfig             DocumentKind = "HTTPProbeConfig"
+	KindHostnameConfig              DocumentKind = "HostnameConfig"
+	KindImageCacheConfig            DocumentKind = "ImageCacheConfig"
+	KindImageVerificationConfig     DocumentKind = "ImageVerificationConfig"
+	KindKernelModuleConfig          DocumentKind = "KernelModuleConfig"
+	KindKmsgLogConfig               DocumentKind = "KmsgLogConfig"
+	KindKubeAPIServerConfig         DocumentKind = "KubeAPIServerConfig"
+	KindKubeControllerManagerConfig DocumentKind = "KubeControllerManagerConfig"
+	KindKubeCoreDNSConfig           DocumentKind = "KubeCoreDNSConfig"
+	KindKubeNetworkConfig           DocumentKind = "KubeNetworkConfig"
+	KindKubeNodeConfig              DocumentKind = "KubeNodeConfig"
+	KindKubePrismConfig             DocumentKind = "KubePrismConfig"
+	KindKubeProxyConfig             DocumentKind = "KubeProxyConfig"
+	KindKubeSchedulerConfig         DocumentKind = "KubeSchedulerConfig"
+	KindKubeSpanConfig              DocumentKind = "KubeSpanConfig"
+	KindKubeSpanEndpointsConfig     DocumentKind = "KubeSpanEndpointsConfig"
+	KindKubeTalosAPIAccessConfig    DocumentKind = "KubeTalosAPIAccessConfig"
+	KindKubeletConfig               DocumentKind = "KubeletConfig"
+	KindLVMLogicalVolumeConfig      DocumentKind = "LVMLogicalVolumeConfig"
+	KindLVMVolumeGroupConfig        DocumentKind = "LVMVolumeGroupConfig"
+	KindLayer2VIPConfig             DocumentKind = "Layer2VIPConfig"
+	KindLinkAliasConfig             DocumentKind = "LinkAliasConfig"
+	KindLinkConfig                  DocumentKind = "LinkConfig"
+	KindNetworkDefaultActionConfig  DocumentKind = "NetworkDefaultActionConfig"
+	KindNetworkRuleConfig           DocumentKind = "NetworkRuleConfig"
+	KindOOMConfig                   DocumentKind = "OOMConfig"
+	KindPCIDriverRebindConfig       DocumentKind = "PCIDriverRebindConfig"
+	KindRAIDArrayConfig             DocumentKind = "RAIDArrayConfig"
+	KindRawVolumeConfig             DocumentKind = "RawVolumeConfig"
+	KindRegistryMirrorConfig        DocumentKind = "RegistryMirrorConfig"
+	KindResolverConfig              DocumentKind = "ResolverConfig"
+	KindRoutingRuleConfig           DocumentKind = "RoutingRuleConfig"
+	KindSecurityProfileConfig       DocumentKind = "SecurityProfileConfig"
+	KindStaticHostConfig            DocumentKind = "StaticHostConfig"
+	KindSwapVolumeConfig            DocumentKind = "SwapVolumeConfig"
+	KindSysctlConfig                DocumentKind = "SysctlConfig"
+	KindSysfsConfig                 DocumentKind = "SysfsConfig"
+	KindTCPProbeConfig              DocumentKind = "TCPProbeConfig"
+	KindTimeSyncConfig              DocumentKind = "TimeSyncConfig"
+	KindTrustedRootsConfig          DocumentKind = "TrustedRootsConfig"
+	KindUdevRulesConfig             DocumentKind = "UdevRulesConfig"
+	KindUnattendedInstallConfig     DocumentKind = "UnattendedInstallConfig"
+	KindUserVolumeConfig            DocumentKind = "UserVolumeConfig"
+	KindVLANConfig                  DocumentKind = "VLANConfig"
+	KindVRFConfig                   DocumentKind = "VRFConfig"
+	KindVethConfig                  DocumentKind = "VethConfig"
+	KindVolumeConfig                DocumentKind = "VolumeConfig"
+	KindWatchdogTimerConfig         DocumentKind = "WatchdogTimerConfig"
+	KindZswapConfig                 DocumentKind = "ZswapConfig"
 )
 
 // Document is one Talos document. It sets kind, and the field that kind names.
 //
 // +union
-// +kubebuilder:validation:XValidation:rule="[has(self.config),has(self.hostnameConfig),has(self.kubeNodeConfig),has(self.kubePrismConfig),has(self.networkDefaultActionConfig),has(self.networkRuleConfig),has(self.oomConfig),has(self.registryMirrorConfig),has(self.resolverConfig),has(self.sysctlConfig),has(self.timeSyncConfig),has(self.unattendedInstallConfig),has(self.userVolumeConfig),has(self.volumeConfig)].filter(x,x).size()==1",message="a document sets exactly one field next to kind"
-// +kubebuilder:validation:XValidation:rule="(self.kind!='Config'||has(self.config))&&(self.kind!='HostnameConfig'||has(self.hostnameConfig))&&(self.kind!='KubeNodeConfig'||has(self.kubeNodeConfig))&&(self.kind!='KubePrismConfig'||has(self.kubePrismConfig))&&(self.kind!='NetworkDefaultActionConfig'||has(self.networkDefaultActionConfig))&&(self.kind!='NetworkRuleConfig'||has(self.networkRuleConfig))&&(self.kind!='OOMConfig'||has(self.oomConfig))&&(self.kind!='RegistryMirrorConfig'||has(self.registryMirrorConfig))&&(self.kind!='ResolverConfig'||has(self.resolverConfig))&&(self.kind!='SysctlConfig'||has(self.sysctlConfig))&&(self.kind!='TimeSyncConfig'||has(self.timeSyncConfig))&&(self.kind!='UnattendedInstallConfig'||has(self.unattendedInstallConfig))&&(self.kind!='UserVolumeConfig'||has(self.userVolumeConfig))&&(self.kind!='VolumeConfig'||has(self.volumeConfig))",message="a document sets the field that its kind names: kind HostnameConfig goes with hostnameConfig"
+// +kubebuilder:validation:XValidation:rule="[has(self.bgpInstanceConfig),has(self.blackholeRouteConfig),has(self.bondConfig),has(self.bridgeConfig),has(self.config),has(self.dhcpv4Config),has(self.dhcpv6Config),has(self.discoveryServiceConfig),has(self.dummyLinkConfig),has(self.ethernetConfig),has(self.eventSinkConfig),has(self.existingVolumeConfig),has(self.externalVolumeConfig),has(self.filesystemScrubConfig),has(self.filesystemTrimConfig),has(self.httpProbeConfig),has(self.hostnameConfig),has(self.imageCacheConfig),has(self.imageVerificationConfig),has(self.kernelModuleConfig),has(self.kmsgLogConfig),has(self.kubeAPIServerConfig),has(self.kubeControllerManagerConfig),has(self.kubeCoreDNSConfig),has(self.kubeNetworkConfig),has(self.kubeNodeConfig),has(self.kubePrismConfig),has(self.kubeProxyConfig),has(self.kubeSchedulerConfig),has(self.kubeSpanConfig),has(self.kubeSpanEndpointsConfig),has(self.kubeTalosAPIAccessConfig),has(self.kubeletConfig),has(self.lvmLogicalVolumeConfig),has(self.lvmVolumeGroupConfig),has(self.layer2VIPConfig),has(self.linkAliasConfig),has(self.linkConfig),has(self.networkDefaultActionConfig),has(self.networkRuleConfig),has(self.oomConfig),has(self.pciDriverRebindConfig),has(self.raidArrayConfig),has(self.rawVolumeConfig),has(self.registryMirrorConfig),has(self.resolverConfig),has(self.routingRuleConfig),has(self.securityProfileConfig),has(self.staticHostConfig),has(self.swapVolumeConfig),has(self.sysctlConfig),has(self.sysfsConfig),has(self.tcpProbeConfig),has(self.timeSyncConfig),has(self.trustedRootsConfig),has(self.udevRulesConfig),has(self.unattendedInstallConfig),has(self.userVolumeConfig),has(self.vlanConfig),has(self.vrfConfig),has(self.vethConfig),has(self.volumeConfig),has(self.watchdogTimerConfig),has(self.zswapConfig)].filter(x,x).size()==1",message="a document sets exactly one field next to kind"
+// +kubebuilder:validation:XValidation:rule="(self.kind!='BGPInstanceConfig'||has(self.bgpInstanceConfig))&&(self.kind!='BlackholeRouteConfig'||has(self.blackholeRouteConfig))&&(self.kind!='BondConfig'||has(self.bondConfig))&&(self.kind!='BridgeConfig'||has(self.bridgeConfig))&&(self.kind!='Config'||has(self.config))&&(self.kind!='DHCPv4Config'||has(self.dhcpv4Config))&&(self.kind!='DHCPv6Config'||has(self.dhcpv6Config))&&(self.kind!='DiscoveryServiceConfig'||has(self.discoveryServiceConfig))&&(self.kind!='DummyLinkConfig'||has(self.dummyLinkConfig))&&(self.kind!='EthernetConfig'||has(self.ethernetConfig))&&(self.kind!='EventSinkConfig'||has(self.eventSinkConfig))&&(self.kind!='ExistingVolumeConfig'||has(self.existingVolumeConfig))&&(self.kind!='ExternalVolumeConfig'||has(self.externalVolumeConfig))&&(self.kind!='FilesystemScrubConfig'||has(self.filesystemScrubConfig))&&(self.kind!='FilesystemTrimConfig'||has(self.filesystemTrimConfig))&&(self.kind!='HTTPProbeConfig'||has(self.httpProbeConfig))&&(self.kind!='HostnameConfig'||has(self.hostnameConfig))&&(self.kind!='ImageCacheConfig'||has(self.imageCacheConfig))&&(self.kind!='ImageVerificationConfig'||has(self.imageVerificationConfig))&&(self.kind!='KernelModuleConfig'||has(self.kernelModuleConfig))&&(self.kind!='KmsgLogConfig'||has(self.kmsgLogConfig))&&(self.kind!='KubeAPIServerConfig'||has(self.kubeAPIServerConfig))&&(self.kind!='KubeControllerManagerConfig'||has(self.kubeControllerManagerConfig))&&(self.kind!='KubeCoreDNSConfig'||has(self.kubeCoreDNSConfig))&&(self.kind!='KubeNetworkConfig'||has(self.kubeNetworkConfig))&&(self.kind!='KubeNodeConfig'||has(self.kubeNodeConfig))&&(self.kind!='KubePrismConfig'||has(self.kubePrismConfig))&&(self.kind!='KubeProxyConfig'||has(self.kubeProxyConfig))&&(self.kind!='KubeSchedulerConfig'||has(self.kubeSchedulerConfig))&&(self.kind!='KubeSpanConfig'||has(self.kubeSpanConfig))&&(self.kind!='KubeSpanEndpointsConfig'||has(self.kubeSpanEndpointsConfig))&&(self.kind!='KubeTalosAPIAccessConfig'||has(self.kubeTalosAPIAccessConfig))&&(self.kind!='KubeletConfig'||has(self.kubeletConfig))&&(self.kind!='LVMLogicalVolumeConfig'||has(self.lvmLogicalVolumeConfig))&&(self.kind!='LVMVolumeGroupConfig'||has(self.lvmVolumeGroupConfig))&&(self.kind!='Layer2VIPConfig'||has(self.layer2VIPConfig))&&(self.kind!='LinkAliasConfig'||has(self.linkAliasConfig))&&(self.kind!='LinkConfig'||has(self.linkConfig))&&(self.kind!='NetworkDefaultActionConfig'||has(self.networkDefaultActionConfig))&&(self.kind!='NetworkRuleConfig'||has(self.networkRuleConfig))&&(self.kind!='OOMConfig'||has(self.oomConfig))&&(self.kind!='PCIDriverRebindConfig'||has(self.pciDriverRebindConfig))&&(self.kind!='RAIDArrayConfig'||has(self.raidArrayConfig))&&(self.kind!='RawVolumeConfig'||has(self.rawVolumeConfig))&&(self.kind!='RegistryMirrorConfig'||has(self.registryMirrorConfig))&&(self.kind!='ResolverConfig'||has(self.resolverConfig))&&(self.kind!='RoutingRuleConfig'||has(self.routingRuleConfig))&&(self.kind!='SecurityProfileConfig'||has(self.securityProfileConfig))&&(self.kind!='StaticHostConfig'||has(self.staticHostConfig))&&(self.kind!='SwapVolumeConfig'||has(self.swapVolumeConfig))&&(self.kind!='SysctlConfig'||has(self.sysctlConfig))&&(self.kind!='SysfsConfig'||has(self.sysfsConfig))&&(self.kind!='TCPProbeConfig'||has(self.tcpProbeConfig))&&(self.kind!='TimeSyncConfig'||has(self.timeSyncConfig))&&(self.kind!='TrustedRootsConfig'||has(self.trustedRootsConfig))&&(self.kind!='UdevRulesConfig'||has(self.udevRulesConfig))&&(self.kind!='UnattendedInstallConfig'||has(self.unattendedInstallConfig))&&(self.kind!='UserVolumeConfig'||has(self.userVolumeConfig))&&(self.kind!='VLANConfig'||has(self.vlanConfig))&&(self.kind!='VRFConfig'||has(self.vrfConfig))&&(self.kind!='VethConfig'||has(self.vethConfig))&&(self.kind!='VolumeConfig'||has(self.volumeConfig))&&(self.kind!='WatchdogTimerConfig'||has(self.watchdogTimerConfig))&&(self.kind!='ZswapConfig'||has(self.zswapConfig))",message="a document sets the field that its kind names: kind HostnameConfig goes with hostnameConfig"
 type Document struct {
 	// The kind of the document. Its content stands in the field of the same name.
 	// +unionDiscriminator
 	// +required
 	Kind DocumentKind `json:"kind,omitempty"`
 
+	// Runs a BGP speaker (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/bgpinstanceconfig
+	// +unionMember
+	// +optional
+	BGPInstanceConfig *BGPInstanceConfig `json:"bgpInstanceConfig,omitempty"`
+
+	// Adds a route that drops packets (Talos 1.13).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/blackholerouteconfig
+	// +unionMember
+	// +optional
+	BlackholeRouteConfig *BlackholeRouteConfig `json:"blackholeRouteConfig,omitempty"`
+
+	// Bonds links into one.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/bondconfig
+	// +unionMember
+	// +optional
+	BondConfig *BondConfig `json:"bondConfig,omitempty"`
+
+	// Bridges links.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/bridgeconfig
+	// +unionMember
+	// +optional
+	BridgeConfig *BridgeConfig `json:"bridgeConfig,omitempty"`
+
 	// The machine and cluster settings that have no kind of their own in the node's Talos version.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/v1alpha1/config.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/v1alpha1/config
 	// +unionMember
 	// +optional
 	Config *Config `json:"config,omitempty"`
 
+	// Asks for IPv4 addresses by DHCP on a link.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/dhcpv4config
+	// +unionMember
+	// +optional
+	DHCPv4Config *DHCPv4Config `json:"dhcpv4Config,omitempty"`
+
+	// Asks for IPv6 addresses by DHCP on a link.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/dhcpv6config
+	// +unionMember
+	// +optional
+	DHCPv6Config *DHCPv6Config `json:"dhcpv6Config,omitempty"`
+
+	// Sets the discovery service that cluster members find each other by (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cluster/discoveryserviceconfig
+	// +unionMember
+	// +optional
+	DiscoveryServiceConfig *DiscoveryServiceConfig `json:"discoveryServiceConfig,omitempty"`
+
+	// Adds a dummy link.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/dummylinkconfig
+	// +unionMember
+	// +optional
+	DummyLinkConfig *DummyLinkConfig `json:"dummyLinkConfig,omitempty"`
+
+	// Tunes a network card: offloads, rings, channels, wake on LAN.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/ethernetconfig
+	// +unionMember
+	// +optional
+	EthernetConfig *EthernetConfig `json:"ethernetConfig,omitempty"`
+
+	// Sends Talos' events to an endpoint.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/eventsinkconfig
+	// +unionMember
+	// +optional
+	EventSinkConfig *EventSinkConfig `json:"eventSinkConfig,omitempty"`
+
+	// Mounts a partition that exists already, at /var/mnt/<name>.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/existingvolumeconfig
+	// +unionMember
+	// +optional
+	ExistingVolumeConfig *ExistingVolumeConfig `json:"existingVolumeConfig,omitempty"`
+
+	// Mounts a volume from outside the machine, at /var/mnt/<name> (Talos 1.13).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/externalvolumeconfig
+	// +unionMember
+	// +optional
+	ExternalVolumeConfig *ExternalVolumeConfig `json:"externalVolumeConfig,omitempty"`
+
+	// Schedules checks of filesystems (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/filesystemscrubconfig
+	// +unionMember
+	// +optional
+	FilesystemScrubConfig *FilesystemScrubConfig `json:"filesystemScrubConfig,omitempty"`
+
+	// Schedules discarding of unused blocks (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/filesystemtrimconfig
+	// +unionMember
+	// +optional
+	FilesystemTrimConfig *FilesystemTrimConfig `json:"filesystemTrimConfig,omitempty"`
+
+	// Has the network count as up only while a URL answers (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/httpprobeconfig
+	// +unionMember
+	// +optional
+	HTTPProbeConfig *HTTPProbeConfig `json:"httpProbeConfig,omitempty"`
+
 	// Sets the hostname, or how Talos derives one.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/hostnameconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/hostnameconfig
 	// +unionMember
 	// +optional
 	HostnameConfig *HostnameConfig `json:"hostnameConfig,omitempty"`
 
+	// Turns the image cache on the machine's disk on (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/imagecacheconfig
+	// +unionMember
+	// +optional
+	ImageCacheConfig *ImageCacheConfig `json:"imageCacheConfig,omitempty"`
+
+	// Sets whose signatures images must have (Talos 1.13).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/security/imageverificationconfig
+	// +unionMember
+	// +optional
+	ImageVerificationConfig *ImageVerificationConfig `json:"imageVerificationConfig,omitempty"`
+
+	// Loads a kernel module (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/kernelmoduleconfig
+	// +unionMember
+	// +optional
+	KernelModuleConfig *KernelModuleConfig `json:"kernelModuleConfig,omitempty"`
+
+	// Sends the kernel's log to an endpoint.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/kmsglogconfig
+	// +unionMember
+	// +optional
+	KmsgLogConfig *KmsgLogConfig `json:"kmsgLogConfig,omitempty"`
+
+	// Sets up the Kubernetes API server (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeapiserverconfig
+	// +unionMember
+	// +optional
+	KubeAPIServerConfig *KubeAPIServerConfig `json:"kubeAPIServerConfig,omitempty"`
+
+	// Sets up the Kubernetes controller manager (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubecontrollermanagerconfig
+	// +unionMember
+	// +optional
+	KubeControllerManagerConfig *KubeControllerManagerConfig `json:"kubeControllerManagerConfig,omitempty"`
+
+	// Sets up CoreDNS (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubecorednsconfig
+	// +unionMember
+	// +optional
+	KubeCoreDNSConfig *KubeCoreDNSConfig `json:"kubeCoreDNSConfig,omitempty"`
+
+	// Sets the cluster's DNS domain and its pod and service networks (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubenetworkconfig
+	// +unionMember
+	// +optional
+	KubeNetworkConfig *KubeNetworkConfig `json:"kubeNetworkConfig,omitempty"`
+
 	// Sets the Kubernetes node's addresses, labels, annotations and taints (Talos 1.14).
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubenodeconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubenodeconfig
 	// +unionMember
 	// +optional
 	KubeNodeConfig *KubeNodeConfig `json:"kubeNodeConfig,omitempty"`
 
 	// Sets up the node-local load balancer for the Kubernetes API (Talos 1.14).
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeprismconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeprismconfig
 	// +unionMember
 	// +optional
 	KubePrismConfig *KubePrismConfig `json:"kubePrismConfig,omitempty"`
 
+	// Sets up kube-proxy (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeproxyconfig
+	// +unionMember
+	// +optional
+	KubeProxyConfig *KubeProxyConfig `json:"kubeProxyConfig,omitempty"`
+
+	// Sets up the Kubernetes scheduler (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeschedulerconfig
+	// +unionMember
+	// +optional
+	KubeSchedulerConfig *KubeSchedulerConfig `json:"kubeSchedulerConfig,omitempty"`
+
+	// Sets up KubeSpan, the WireGuard mesh between machines (Talos 1.13).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/kubespanconfig
+	// +unionMember
+	// +optional
+	KubeSpanConfig *KubeSpanConfig `json:"kubeSpanConfig,omitempty"`
+
+	// Adds endpoints by which this machine can be reached over KubeSpan.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/kubespanendpointsconfig
+	// +unionMember
+	// +optional
+	KubeSpanEndpointsConfig *KubeSpanEndpointsConfig `json:"kubeSpanEndpointsConfig,omitempty"`
+
+	// Gives pods in the cluster access to the Talos API (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubetalosapiaccessconfig
+	// +unionMember
+	// +optional
+	KubeTalosAPIAccessConfig *KubeTalosAPIAccessConfig `json:"kubeTalosAPIAccessConfig,omitempty"`
+
+	// Sets up the kubelet (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeletconfig
+	// +unionMember
+	// +optional
+	KubeletConfig *KubeletConfig `json:"kubeletConfig,omitempty"`
+
+	// Adds a logical volume to an LVM volume group (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/storage/lvmlogicalvolumeconfig
+	// +unionMember
+	// +optional
+	LVMLogicalVolumeConfig *LVMLogicalVolumeConfig `json:"lvmLogicalVolumeConfig,omitempty"`
+
+	// Makes an LVM volume group of disks (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/storage/lvmvolumegroupconfig
+	// +unionMember
+	// +optional
+	LVMVolumeGroupConfig *LVMVolumeGroupConfig `json:"lvmVolumeGroupConfig,omitempty"`
+
+	// Shares a virtual IP address between the control-plane machines of one network.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/layer2vipconfig
+	// +unionMember
+	// +optional
+	Layer2VIPConfig *Layer2VIPConfig `json:"layer2VIPConfig,omitempty"`
+
+	// Gives a link that a selector finds a name of its own.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/linkaliasconfig
+	// +unionMember
+	// +optional
+	LinkAliasConfig *LinkAliasConfig `json:"linkAliasConfig,omitempty"`
+
+	// Sets addresses, routes and MTU of a link.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/linkconfig
+	// +unionMember
+	// +optional
+	LinkConfig *LinkConfig `json:"linkConfig,omitempty"`
+
 	// Sets what the ingress firewall does with packets that no rule matches.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkdefaultactionconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkdefaultactionconfig
 	// +unionMember
 	// +optional
 	NetworkDefaultActionConfig *NetworkDefaultActionConfig `json:"networkDefaultActionConfig,omitempty"`
 
 	// Adds a rule to the ingress firewall.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkruleconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkruleconfig
 	// +unionMember
 	// +optional
 	NetworkRuleConfig *NetworkRuleConfig `json:"networkRuleConfig,omitempty"`
 
 	// Tunes which cgroups Talos kills when memory runs out, and when.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/oomconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/oomconfig
 	// +unionMember
 	// +optional
 	OOMConfig *OOMConfig `json:"oomConfig,omitempty"`
 
+	// Binds a PCI device to another driver.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/hardware/pcidriverrebindconfig
+	// +unionMember
+	// +optional
+	PCIDriverRebindConfig *PCIDriverRebindConfig `json:"pciDriverRebindConfig,omitempty"`
+
+	// Makes a RAID array of disks (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/storage/raidarrayconfig
+	// +unionMember
+	// +optional
+	RAIDArrayConfig *RAIDArrayConfig `json:"raidArrayConfig,omitempty"`
+
+	// Adds a volume without a filesystem.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/rawvolumeconfig
+	// +unionMember
+	// +optional
+	RawVolumeConfig *RawVolumeConfig `json:"rawVolumeConfig,omitempty"`
+
 	// Sets where images of a registry are pulled from.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrymirrorconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrymirrorconfig
 	// +unionMember
 	// +optional
 	RegistryMirrorConfig *RegistryMirrorConfig `json:"registryMirrorConfig,omitempty"`
 
 	// Sets DNS servers, search domains and the host's DNS cache.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/resolverconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/resolverconfig
 	// +unionMember
 	// +optional
 	ResolverConfig *ResolverConfig `json:"resolverConfig,omitempty"`
 
+	// Adds a rule that chooses a routing table (Talos 1.13).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/routingruleconfig
+	// +unionMember
+	// +optional
+	RoutingRuleConfig *RoutingRuleConfig `json:"routingRuleConfig,omitempty"`
+
+	// Sets how workloads are isolated from the machine (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/securityprofileconfig
+	// +unionMember
+	// +optional
+	SecurityProfileConfig *SecurityProfileConfig `json:"securityProfileConfig,omitempty"`
+
+	// Adds an entry to /etc/hosts.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/statichostconfig
+	// +unionMember
+	// +optional
+	StaticHostConfig *StaticHostConfig `json:"staticHostConfig,omitempty"`
+
+	// Adds a volume for swap.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/swapvolumeconfig
+	// +unionMember
+	// +optional
+	SwapVolumeConfig *SwapVolumeConfig `json:"swapVolumeConfig,omitempty"`
+
 	// Sets kernel parameters (Talos 1.14).
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/sysctlconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/sysctlconfig
 	// +unionMember
 	// +optional
 	SysctlConfig *SysctlConfig `json:"sysctlConfig,omitempty"`
 
+	// Sets values in /sys (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/sysfsconfig
+	// +unionMember
+	// +optional
+	SysfsConfig *SysfsConfig `json:"sysfsConfig,omitempty"`
+
+	// Has the network count as up only while a TCP endpoint answers (Talos 1.13).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/tcpprobeconfig
+	// +unionMember
+	// +optional
+	TCPProbeConfig *TCPProbeConfig `json:"tcpProbeConfig,omitempty"`
+
 	// Sets the time servers.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/timesyncconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/timesyncconfig
 	// +unionMember
 	// +optional
 	TimeSyncConfig *TimeSyncConfig `json:"timeSyncConfig,omitempty"`
 
+	// Adds certificate authorities that the machine trusts.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/security/trustedrootsconfig
+	// +unionMember
+	// +optional
+	TrustedRootsConfig *TrustedRootsConfig `json:"trustedRootsConfig,omitempty"`
+
+	// Adds udev rules (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/udevrulesconfig
+	// +unionMember
+	// +optional
+	UdevRulesConfig *UdevRulesConfig `json:"udevRulesConfig,omitempty"`
+
 	// Sets what is installed to which disk (Talos 1.14).
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/unattendedinstallconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/unattendedinstallconfig
 	// +unionMember
 	// +optional
 	UnattendedInstallConfig *UnattendedInstallConfig `json:"unattendedInstallConfig,omitempty"`
 
 	// Adds a volume, mounted at /var/mnt/<name>.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/uservolumeconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/uservolumeconfig
 	// +unionMember
 	// +optional
 	UserVolumeConfig *UserVolumeConfig `json:"userVolumeConfig,omitempty"`
 
+	// Adds a VLAN to a link.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/vlanconfig
+	// +unionMember
+	// +optional
+	VLANConfig *VLANConfig `json:"vlanConfig,omitempty"`
+
+	// Adds a virtual routing and forwarding domain (Talos 1.13).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/vrfconfig
+	// +unionMember
+	// +optional
+	VRFConfig *VRFConfig `json:"vrfConfig,omitempty"`
+
+	// Adds a pair of virtual links (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/vethconfig
+	// +unionMember
+	// +optional
+	VethConfig *VethConfig `json:"vethConfig,omitempty"`
+
 	// Sets size, disk and encryption of a system volume, such as EPHEMERAL or STATE.
-	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/volumeconfig.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/volumeconfig
 	// +unionMember
 	// +optional
 	VolumeConfig *VolumeConfig `json:"volumeConfig,omitempty"`
+
+	// Sets up the hardware watchdog.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/watchdogtimerconfig
+	// +unionMember
+	// +optional
+	WatchdogTimerConfig *WatchdogTimerConfig `json:"watchdogTimerConfig,omitempty"`
+
+	// Sets up compressed swap in memory.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/zswapconfig
+	// +unionMember
+	// +optional
+	ZswapConfig *ZswapConfig `json:"zswapConfig,omitempty"`
 }
 
 // populated lists the members that are set.
 func (d *Document) populated() []DocumentKind {
 	var kinds []DocumentKind
 
+	if d.BGPInstanceConfig != nil {
+		kinds = append(kinds, KindBGPInstanceConfig)
+	}
+
+	if d.BlackholeRouteConfig != nil {
+		kinds = append(kinds, KindBlackholeRouteConfig)
+	}
+
+	if d.BondConfig != nil {
+		kinds = append(kinds, KindBondConfig)
+	}
+
+	if d.BridgeConfig != nil {
+		kinds = append(kinds, KindBridgeConfig)
+	}
+
 	if d.Config != nil {
 		kinds = append(kinds, KindConfig)
 	}
 
+	if d.DHCPv4Config != nil {
+		kinds = append(kinds, KindDHCPv4Config)
+	}
+
+	if d.DHCPv6Config != nil {
+		kinds = append(kinds, KindDHCPv6Config)
+	}
+
+	if d.DiscoveryServiceConfig != nil {
+		kinds = append(kinds, KindDiscoveryServiceConfig)
+	}
+
+	if d.DummyLinkConfig != nil {
+		kinds = append(kinds, KindDummyLinkConfig)
+	}
+
+	if d.EthernetConfig != nil {
+		kinds = append(kinds, KindEthernetConfig)
+	}
+
+	if d.EventSinkConfig != nil {
+		kinds = append(kinds, KindEventSinkConfig)
+	}
+
+	if d.ExistingVolumeConfig != nil {
+		kinds = append(kinds, KindExistingVolumeConfig)
+	}
+
+	if d.ExternalVolumeConfig != nil {
+		kinds = append(kinds, KindExternalVolumeConfig)
+	}
+
+	if d.FilesystemScrubConfig != nil {
+		kinds = append(kinds, KindFilesystemScrubConfig)
+	}
+
+	if d.FilesystemTrimConfig != nil {
+		kinds = append(kinds, KindFilesystemTrimConfig)
+	}
+
+	if d.HTTPProbeConfig != nil {
+		kinds = append(kinds, KindHTTPProbeConfig)
+	}
+
 	if d.HostnameConfig != nil {
 		kinds = append(kinds, KindHostnameConfig)
+	}
+
+	if d.ImageCacheConfig != nil {
+		kinds = append(kinds, KindImageCacheConfig)
+	}
+
+	if d.ImageVerificationConfig != nil {
+		kinds = append(kinds, KindImageVerificationConfig)
+	}
+
+	if d.KernelModuleConfig != nil {
+		kinds = append(kinds, KindKernelModuleConfig)
+	}
+
+	if d.KmsgLogConfig != nil {
+		kinds = append(kinds, KindKmsgLogConfig)
+	}
+
+	if d.KubeAPIServerConfig != nil {
+		kinds = append(kinds, KindKubeAPIServerConfig)
+	}
+
+	if d.KubeControllerManagerConfig != nil {
+		kinds = append(kinds, KindKubeControllerManagerConfig)
+	}
+
+	if d.KubeCoreDNSConfig != nil {
+		kinds = append(kinds, KindKubeCoreDNSConfig)
+	}
+
+	if d.KubeNetworkConfig != nil {
+		kinds = append(kinds, KindKubeNetworkConfig)
 	}
 
 	if d.KubeNodeConfig != nil {
@@ -142,6 +584,50 @@ func (d *Document) populated() []DocumentKind {
 
 	if d.KubePrismConfig != nil {
 		kinds = append(kinds, KindKubePrismConfig)
+	}
+
+	if d.KubeProxyConfig != nil {
+		kinds = append(kinds, KindKubeProxyConfig)
+	}
+
+	if d.KubeSchedulerConfig != nil {
+		kinds = append(kinds, KindKubeSchedulerConfig)
+	}
+
+	if d.KubeSpanConfig != nil {
+		kinds = append(kinds, KindKubeSpanConfig)
+	}
+
+	if d.KubeSpanEndpointsConfig != nil {
+		kinds = append(kinds, KindKubeSpanEndpointsConfig)
+	}
+
+	if d.KubeTalosAPIAccessConfig != nil {
+		kinds = append(kinds, KindKubeTalosAPIAccessConfig)
+	}
+
+	if d.KubeletConfig != nil {
+		kinds = append(kinds, KindKubeletConfig)
+	}
+
+	if d.LVMLogicalVolumeConfig != nil {
+		kinds = append(kinds, KindLVMLogicalVolumeConfig)
+	}
+
+	if d.LVMVolumeGroupConfig != nil {
+		kinds = append(kinds, KindLVMVolumeGroupConfig)
+	}
+
+	if d.Layer2VIPConfig != nil {
+		kinds = append(kinds, KindLayer2VIPConfig)
+	}
+
+	if d.LinkAliasConfig != nil {
+		kinds = append(kinds, KindLinkAliasConfig)
+	}
+
+	if d.LinkConfig != nil {
+		kinds = append(kinds, KindLinkConfig)
 	}
 
 	if d.NetworkDefaultActionConfig != nil {
@@ -156,6 +642,18 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindOOMConfig)
 	}
 
+	if d.PCIDriverRebindConfig != nil {
+		kinds = append(kinds, KindPCIDriverRebindConfig)
+	}
+
+	if d.RAIDArrayConfig != nil {
+		kinds = append(kinds, KindRAIDArrayConfig)
+	}
+
+	if d.RawVolumeConfig != nil {
+		kinds = append(kinds, KindRawVolumeConfig)
+	}
+
 	if d.RegistryMirrorConfig != nil {
 		kinds = append(kinds, KindRegistryMirrorConfig)
 	}
@@ -164,12 +662,44 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindResolverConfig)
 	}
 
+	if d.RoutingRuleConfig != nil {
+		kinds = append(kinds, KindRoutingRuleConfig)
+	}
+
+	if d.SecurityProfileConfig != nil {
+		kinds = append(kinds, KindSecurityProfileConfig)
+	}
+
+	if d.StaticHostConfig != nil {
+		kinds = append(kinds, KindStaticHostConfig)
+	}
+
+	if d.SwapVolumeConfig != nil {
+		kinds = append(kinds, KindSwapVolumeConfig)
+	}
+
 	if d.SysctlConfig != nil {
 		kinds = append(kinds, KindSysctlConfig)
 	}
 
+	if d.SysfsConfig != nil {
+		kinds = append(kinds, KindSysfsConfig)
+	}
+
+	if d.TCPProbeConfig != nil {
+		kinds = append(kinds, KindTCPProbeConfig)
+	}
+
 	if d.TimeSyncConfig != nil {
 		kinds = append(kinds, KindTimeSyncConfig)
+	}
+
+	if d.TrustedRootsConfig != nil {
+		kinds = append(kinds, KindTrustedRootsConfig)
+	}
+
+	if d.UdevRulesConfig != nil {
+		kinds = append(kinds, KindUdevRulesConfig)
 	}
 
 	if d.UnattendedInstallConfig != nil {
@@ -180,8 +710,28 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindUserVolumeConfig)
 	}
 
+	if d.VLANConfig != nil {
+		kinds = append(kinds, KindVLANConfig)
+	}
+
+	if d.VRFConfig != nil {
+		kinds = append(kinds, KindVRFConfig)
+	}
+
+	if d.VethConfig != nil {
+		kinds = append(kinds, KindVethConfig)
+	}
+
 	if d.VolumeConfig != nil {
 		kinds = append(kinds, KindVolumeConfig)
+	}
+
+	if d.WatchdogTimerConfig != nil {
+		kinds = append(kinds, KindWatchdogTimerConfig)
+	}
+
+	if d.ZswapConfig != nil {
+		kinds = append(kinds, KindZswapConfig)
 	}
 
 	return kinds
@@ -190,34 +740,134 @@ func (d *Document) populated() []DocumentKind {
 // member returns a pointer to the member of a kind, nil for a kind that is not known.
 func (d *Document) member(kind DocumentKind) any {
 	switch kind {
+	case KindBGPInstanceConfig:
+		return &d.BGPInstanceConfig
+	case KindBlackholeRouteConfig:
+		return &d.BlackholeRouteConfig
+	case KindBondConfig:
+		return &d.BondConfig
+	case KindBridgeConfig:
+		return &d.BridgeConfig
 	case KindConfig:
 		return &d.Config
+	case KindDHCPv4Config:
+		return &d.DHCPv4Config
+	case KindDHCPv6Config:
+		return &d.DHCPv6Config
+	case KindDiscoveryServiceConfig:
+		return &d.DiscoveryServiceConfig
+	case KindDummyLinkConfig:
+		return &d.DummyLinkConfig
+	case KindEthernetConfig:
+		return &d.EthernetConfig
+	case KindEventSinkConfig:
+		return &d.EventSinkConfig
+	case KindExistingVolumeConfig:
+		return &d.ExistingVolumeConfig
+	case KindExternalVolumeConfig:
+		return &d.ExternalVolumeConfig
+	case KindFilesystemScrubConfig:
+		return &d.FilesystemScrubConfig
+	case KindFilesystemTrimConfig:
+		return &d.FilesystemTrimConfig
+	case KindHTTPProbeConfig:
+		return &d.HTTPProbeConfig
 	case KindHostnameConfig:
 		return &d.HostnameConfig
+	case KindImageCacheConfig:
+		return &d.ImageCacheConfig
+	case KindImageVerificationConfig:
+		return &d.ImageVerificationConfig
+	case KindKernelModuleConfig:
+		return &d.KernelModuleConfig
+	case KindKmsgLogConfig:
+		return &d.KmsgLogConfig
+	case KindKubeAPIServerConfig:
+		return &d.KubeAPIServerConfig
+	case KindKubeControllerManagerConfig:
+		return &d.KubeControllerManagerConfig
+	case KindKubeCoreDNSConfig:
+		return &d.KubeCoreDNSConfig
+	case KindKubeNetworkConfig:
+		return &d.KubeNetworkConfig
 	case KindKubeNodeConfig:
 		return &d.KubeNodeConfig
 	case KindKubePrismConfig:
 		return &d.KubePrismConfig
+	case KindKubeProxyConfig:
+		return &d.KubeProxyConfig
+	case KindKubeSchedulerConfig:
+		return &d.KubeSchedulerConfig
+	case KindKubeSpanConfig:
+		return &d.KubeSpanConfig
+	case KindKubeSpanEndpointsConfig:
+		return &d.KubeSpanEndpointsConfig
+	case KindKubeTalosAPIAccessConfig:
+		return &d.KubeTalosAPIAccessConfig
+	case KindKubeletConfig:
+		return &d.KubeletConfig
+	case KindLVMLogicalVolumeConfig:
+		return &d.LVMLogicalVolumeConfig
+	case KindLVMVolumeGroupConfig:
+		return &d.LVMVolumeGroupConfig
+	case KindLayer2VIPConfig:
+		return &d.Layer2VIPConfig
+	case KindLinkAliasConfig:
+		return &d.LinkAliasConfig
+	case KindLinkConfig:
+		return &d.LinkConfig
 	case KindNetworkDefaultActionConfig:
 		return &d.NetworkDefaultActionConfig
 	case KindNetworkRuleConfig:
 		return &d.NetworkRuleConfig
 	case KindOOMConfig:
 		return &d.OOMConfig
+	case KindPCIDriverRebindConfig:
+		return &d.PCIDriverRebindConfig
+	case KindRAIDArrayConfig:
+		return &d.RAIDArrayConfig
+	case KindRawVolumeConfig:
+		return &d.RawVolumeConfig
 	case KindRegistryMirrorConfig:
 		return &d.RegistryMirrorConfig
 	case KindResolverConfig:
 		return &d.ResolverConfig
+	case KindRoutingRuleConfig:
+		return &d.RoutingRuleConfig
+	case KindSecurityProfileConfig:
+		return &d.SecurityProfileConfig
+	case KindStaticHostConfig:
+		return &d.StaticHostConfig
+	case KindSwapVolumeConfig:
+		return &d.SwapVolumeConfig
 	case KindSysctlConfig:
 		return &d.SysctlConfig
+	case KindSysfsConfig:
+		return &d.SysfsConfig
+	case KindTCPProbeConfig:
+		return &d.TCPProbeConfig
 	case KindTimeSyncConfig:
 		return &d.TimeSyncConfig
+	case KindTrustedRootsConfig:
+		return &d.TrustedRootsConfig
+	case KindUdevRulesConfig:
+		return &d.UdevRulesConfig
 	case KindUnattendedInstallConfig:
 		return &d.UnattendedInstallConfig
 	case KindUserVolumeConfig:
 		return &d.UserVolumeConfig
+	case KindVLANConfig:
+		return &d.VLANConfig
+	case KindVRFConfig:
+		return &d.VRFConfig
+	case KindVethConfig:
+		return &d.VethConfig
 	case KindVolumeConfig:
 		return &d.VolumeConfig
+	case KindWatchdogTimerConfig:
+		return &d.WatchdogTimerConfig
+	case KindZswapConfig:
+		return &d.ZswapConfig
 	default:
 		return nil
 	}
@@ -226,12 +876,72 @@ func (d *Document) member(kind DocumentKind) any {
 // Name is the name by which Talos keys the document, empty for a kind of which there is one document at most.
 func (d *Document) Name() string {
 	switch {
+	case d.Kind == KindBGPInstanceConfig && d.BGPInstanceConfig != nil:
+		return d.BGPInstanceConfig.Name
+	case d.Kind == KindBlackholeRouteConfig && d.BlackholeRouteConfig != nil:
+		return d.BlackholeRouteConfig.Name
+	case d.Kind == KindBondConfig && d.BondConfig != nil:
+		return d.BondConfig.Name
+	case d.Kind == KindBridgeConfig && d.BridgeConfig != nil:
+		return d.BridgeConfig.Name
+	case d.Kind == KindDHCPv4Config && d.DHCPv4Config != nil:
+		return d.DHCPv4Config.Name
+	case d.Kind == KindDHCPv6Config && d.DHCPv6Config != nil:
+		return d.DHCPv6Config.Name
+	case d.Kind == KindDiscoveryServiceConfig && d.DiscoveryServiceConfig != nil:
+		return d.DiscoveryServiceConfig.Name
+	case d.Kind == KindDummyLinkConfig && d.DummyLinkConfig != nil:
+		return d.DummyLinkConfig.Name
+	case d.Kind == KindEthernetConfig && d.EthernetConfig != nil:
+		return d.EthernetConfig.Name
+	case d.Kind == KindExistingVolumeConfig && d.ExistingVolumeConfig != nil:
+		return d.ExistingVolumeConfig.Name
+	case d.Kind == KindExternalVolumeConfig && d.ExternalVolumeConfig != nil:
+		return d.ExternalVolumeConfig.Name
+	case d.Kind == KindHTTPProbeConfig && d.HTTPProbeConfig != nil:
+		return d.HTTPProbeConfig.Name
+	case d.Kind == KindKernelModuleConfig && d.KernelModuleConfig != nil:
+		return d.KernelModuleConfig.Name
+	case d.Kind == KindKmsgLogConfig && d.KmsgLogConfig != nil:
+		return d.KmsgLogConfig.Name
+	case d.Kind == KindLVMLogicalVolumeConfig && d.LVMLogicalVolumeConfig != nil:
+		return d.LVMLogicalVolumeConfig.Name
+	case d.Kind == KindLVMVolumeGroupConfig && d.LVMVolumeGroupConfig != nil:
+		return d.LVMVolumeGroupConfig.Name
+	case d.Kind == KindLayer2VIPConfig && d.Layer2VIPConfig != nil:
+		return d.Layer2VIPConfig.Name
+	case d.Kind == KindLinkAliasConfig && d.LinkAliasConfig != nil:
+		return d.LinkAliasConfig.Name
+	case d.Kind == KindLinkConfig && d.LinkConfig != nil:
+		return d.LinkConfig.Name
 	case d.Kind == KindNetworkRuleConfig && d.NetworkRuleConfig != nil:
 		return d.NetworkRuleConfig.Name
+	case d.Kind == KindPCIDriverRebindConfig && d.PCIDriverRebindConfig != nil:
+		return d.PCIDriverRebindConfig.Name
+	case d.Kind == KindRAIDArrayConfig && d.RAIDArrayConfig != nil:
+		return d.RAIDArrayConfig.Name
+	case d.Kind == KindRawVolumeConfig && d.RawVolumeConfig != nil:
+		return d.RawVolumeConfig.Name
 	case d.Kind == KindRegistryMirrorConfig && d.RegistryMirrorConfig != nil:
 		return d.RegistryMirrorConfig.Name
+	case d.Kind == KindRoutingRuleConfig && d.RoutingRuleConfig != nil:
+		return d.RoutingRuleConfig.Name
+	case d.Kind == KindStaticHostConfig && d.StaticHostConfig != nil:
+		return d.StaticHostConfig.Name
+	case d.Kind == KindSwapVolumeConfig && d.SwapVolumeConfig != nil:
+		return d.SwapVolumeConfig.Name
+	case d.Kind == KindTCPProbeConfig && d.TCPProbeConfig != nil:
+		return d.TCPProbeConfig.Name
+	case d.Kind == KindTrustedRootsConfig && d.TrustedRootsConfig != nil:
+		return d.TrustedRootsConfig.Name
 	case d.Kind == KindUserVolumeConfig && d.UserVolumeConfig != nil:
 		return d.UserVolumeConfig.Name
+	case d.Kind == KindVLANConfig && d.VLANConfig != nil:
+		return d.VLANConfig.Name
+	case d.Kind == KindVRFConfig && d.VRFConfig != nil:
+		return d.VRFConfig.Name
+	case d.Kind == KindVethConfig && d.VethConfig != nil:
+		return d.VethConfig.Name
 	case d.Kind == KindVolumeConfig && d.VolumeConfig != nil:
 		return d.VolumeConfig.Name
 	default:

@@ -5,7 +5,7 @@
 package v1alpha1
 
 // The machine and cluster settings that have no kind of their own in the node's Talos version.
-// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/v1alpha1/config.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/v1alpha1/config
 type Config struct {
 	// +optional
 	Debug *bool `json:"debug,omitempty"`

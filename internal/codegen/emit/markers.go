@@ -74,7 +74,7 @@ func scalarMarkers(s *model.Scalar) []string {
 	case model.IntOrString:
 		out = append(out, validation+"XIntOrString")
 	case model.Arguments:
-		out = append(out, "listType=atomic", validation+"MaxItems=64", fmt.Sprintf("%sitems:MaxLength=%d", validation, s.MaxLength))
+		out = append(out, "listType=atomic", fmt.Sprintf("%sMaxItems=%d", validation, s.MaxItems), fmt.Sprintf("%sitems:MaxLength=%d", validation, s.MaxLength))
 	}
 
 	if s.Pattern != "" {

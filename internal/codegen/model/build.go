@@ -111,7 +111,7 @@ func (b *builder) document(kind load.Kind, row OfferedKind) *Document {
 		TalosKind: kind.Name,
 		JSON:      cmp.Or(row.Member, memberName(name)),
 		Named:     isNamed(kind.Type),
-		Doc:       row.Doc + "\nSee " + referenceAddress + pkg + "/" + page + ".",
+		Doc:       row.Doc + "\nSee " + referenceAddress + pkg + "/" + page,
 	}
 
 	doc.Struct = b.structType(kind.Type, st, name, "kind "+name)

@@ -83,6 +83,8 @@ type ScalarRow struct {
 	Pattern string
 	// MinLength and MaxLength bound strings. Zero means none and the default.
 	MinLength, MaxLength int
+	// MaxItems bounds the values of Arguments. Zero means the default.
+	MaxItems int
 	// Maximum bounds integers, whose minimum is then 0.
 	Maximum int64
 	// Doc is shown at every field of this type, so it is short.

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"fmt"
 	"go/types"
 	"math"
 	"path"
@@ -87,6 +88,10 @@ func (b *builder) namedType(named *types.Named, key, at string) (Type, bool) {
 func (b *builder) scalar(named *types.Named, row ScalarRow, at string) *Scalar {
 	name := goName(path.Base(named.Obj().Pkg().Path())) + upperFirst(named.Obj().Name())
 
+	if err := checkEnum(named, row); err != nil {
+		b.fail("%s: %w", at, err)
+	}
+
 	return b.namedScalar(name, b.rows.shortType(named), row, at)
 }
 
@@ -99,6 +104,10 @@ func (b *builder) namedScalar(name, source string, row ScalarRow, at string) *Sc
 		row.MaxLength = b.rows.tables.Bounds.MaxLength
 	}
 
+	if row.MaxItems == 0 {
+		row.MaxItems = b.rows.tables.Bounds.MaxItems
+	}
+
 	s := &Scalar{Name: name, Source: source, ScalarRow: row}
 
 	b.claim(s.Name, source)
@@ -109,6 +118,24 @@ func (b *builder) namedScalar(name, source string, row ScalarRow, at string) *Sc
 	}
 
 	return s
+}
+
+// checkEnum compares an enum's row with the constants that machinery exports, so that a value that an upgrade adds shows up.
+func checkEnum(named *types.Named, row ScalarRow) error {
+	values := map[string]bool{}
+	scope := named.Obj().Pkg().Scope()
+
+	for _, name := range scope.Names() {
+		if c, ok := scope.Lookup(name).(*types.Const); ok && c.Exported() && types.Identical(c.Type(), named) {
+			values[c.Val().ExactString()] = true
+		}
+	}
+
+	if len(row.Enum) > 0 && len(values) > 0 && len(values) != len(row.Enum) {
+		return fmt.Errorf("%s%s: the row lists %d values, machinery has %d", inScalars, row.Go, len(row.Enum), len(values))
+	}
+
+	return nil
 }
 
 // marshalMethods are the methods by which a type changes its own wire form.

@@ -4,7 +4,10 @@ package tables
 
 import "github.com/maesh-dev/ichor/internal/codegen/model"
 
-const legacy = "config/types/v1alpha1."
+const (
+	legacy    = "config/types/v1alpha1."
+	modernK8s = "config/types/k8s."
+)
 
 func overrides() []model.Override {
 	const upstream = "free-form in machinery; Kubernetes' ResourceList, kept as written"
@@ -15,6 +18,8 @@ func overrides() []model.Override {
 	}}
 
 	return []model.Override{
+		{Go: modernK8s + "ResourcesConfig.Requests", As: quantities, Reason: upstream},
+		{Go: modernK8s + "ResourcesConfig.Limits", As: quantities, Reason: upstream},
 		{Go: legacy + "ResourcesConfig.Requests", As: quantities, Reason: upstream},
 		{Go: legacy + "ResourcesConfig.Limits", As: quantities, Reason: upstream},
 	}
@@ -30,6 +35,8 @@ func limits() []model.Limit {
 	const content = "whole files; the API server bounds the object at about 1.5 MB"
 
 	return []model.Limit{
+		{Go: "config/types/security.TrustedRootsConfigV1Alpha1.Certificates", MaxLength: 262144, Reason: content},
+		{Go: "config/types/security.ImagePublicKeyVerifierV1Alpha1.ConfigCertificate", MaxLength: 65536, Reason: "a certificate in PEM"},
 		{Go: legacy + "MachineFile.FileContent", MaxLength: 262144, Reason: content},
 		{Go: legacy + "ClusterInlineManifest.InlineManifestContents", MaxLength: 1048576, Reason: content},
 	}

@@ -65,6 +65,9 @@ func notYet() []model.Refusal {
 	const untyped = ": not offered yet: Talos takes free-form content here, which has no schema"
 
 	return []model.Refusal{
+		{Go: modernK8s + "KubeProxyConfigV1Alpha1.ProxyConfig", Message: "config" + untyped},
+		{Go: modernK8s + "KubeSchedulerConfigV1Alpha1.PodConfig", Message: "config" + untyped},
+		{Go: modernK8s + "KubeletConfigV1Alpha1.KubeletConfig", Message: "config" + untyped},
 		{Go: legacy + "APIServerConfig.AuditPolicyConfig", Message: "apiServer.auditPolicy" + untyped},
 		{Go: legacy + "AdmissionPluginConfig.PluginConfiguration", Message: "admissionControl.configuration" + untyped},
 		{Go: legacy + "AuthorizationConfigAuthorizerConfig.AuthorizerWebhook", Message: "authorizationConfig.webhook" + untyped},

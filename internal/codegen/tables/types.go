@@ -31,8 +31,8 @@ func scalars() []model.ScalarRow {
 			Examples: []string{"50%", "10GiB", "-5GiB"}, Reason: textual,
 		},
 		{
-			Go: "config/types/meta.Addr", MaxLength: 64, Pattern: `^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`,
-			Doc: "An IP address.", Examples: []string{"10.0.0.1", "fe80::1%eth0"}, Reason: textual,
+			Go: "config/types/meta.Addr", MaxLength: 64, Pattern: addrPattern,
+			Doc: addrDoc, Examples: addrExamples(), Reason: textual,
 		},
 		{
 			Go: "config/types/meta.Prefix", MaxLength: 64, Pattern: prefixPattern,
@@ -75,21 +75,57 @@ func scalars() []model.ScalarRow {
 			Go: "config/types/v1alpha1.InstallDiskSizeMatcher", Pattern: `^(>=|<=|>|<|==)? *[0-9]+(\.[0-9]+)? *([kKMGTPE]i?)?B?$`, MaxLength: 32,
 			Doc: "A size, or a comparison such as >= 100GB.", Examples: []string{">= 100GB", "4GB"}, Reason: textual,
 		},
+		{
+			Go: "net/netip.Addr", MaxLength: 64, Pattern: addrPattern,
+			Doc: addrDoc, Examples: addrExamples(), Reason: textual,
+		},
+		{
+			Go: "net/netip.AddrPort", MaxLength: 80, Pattern: `^([0-9.]+|\[[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?\]):[0-9]{1,5}$`,
+			Doc: "An IP address and a port.", Examples: []string{"10.0.0.1:51820", "[fd00::1]:51820"}, Reason: textual,
+		},
+		{
+			Go: "nethelpers.HardwareAddr", MaxLength: 400, Pattern: `^([0-9a-fA-F]{2}:)*[0-9a-fA-F]{2}$`,
+			Doc: "A hardware address such as 00:1a:2b:3c:4d:5e.", Examples: []string{"00:1a:2b:3c:4d:5e"}, Reason: textual,
+		},
+		{
+			Go: "nethelpers.RoutingTable", Base: model.IntOrString, Pattern: `^(unspec|default|main|local|[0-9]{1,10})$`, MaxLength: 10,
+			Doc: "A routing table's name or number.", Examples: []string{"main", "123"}, Reason: textual,
+		},
 		enum("config/types/v1alpha1.InstallDiskType", "ssd", "hdd", "nvme", "sd"),
+		enum("nethelpers.ADLACPActive", "off", "on"),
+		enum("nethelpers.ADSelect", "stable", "bandwidth", "count"),
+		enum("nethelpers.ARPAllTargets", "any", "all"),
+		enum("nethelpers.ARPValidate", "none", "active", "backup", "all", "filter", "filter-active", "filter-backup"),
 		enum("nethelpers.AutoHostnameKind", "off", "talos-addr", "stable"),
+		enum("nethelpers.BondMode", "balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"),
+		enum("nethelpers.BondXmitHashPolicy", "layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4"),
+		enum("nethelpers.ClientIdentifier", "none", "mac", "duid"),
 		enum("nethelpers.DNSProtocol", "Do53", "DoT", "DoH"),
 		enum("nethelpers.DefaultAction", "accept", "block"),
+		enum("nethelpers.FailOverMAC", "none", "active", "follow"),
+		enum("nethelpers.LACPRate", "slow", "fast"),
+		enum("nethelpers.PrimaryReselect", "always", "better", "failure"),
 		enum("nethelpers.Protocol", "icmp", "tcp", "udp", "icmpv6"),
+		enum("nethelpers.RoutingRuleAction", "unspec", "unicast", "blackhole", "unreachable", "prohibit"),
+		enum("nethelpers.VLANProtocol", "802.1q", "802.1ad"),
+		enum("nethelpers.WOLMode", "phy", "unicast", "multicast", "broadcast", "magic", "magicsecure", "filter"),
 		enum("resources/block.EncryptionProviderType", "none", "luks2"),
 		enum("resources/block.FilesystemType", "none", "xfs", "vfat", "ext4", "iso9660", "swapi", "virtiofs", "btrfs"),
 		enum("resources/block.VolumeType", "partition", "disk", "tmpfs", "directory", "symlink", "overlay", "external"),
+		enum("resources/storage.LVMLogicalVolumeType", "linear", "raid1", "raid0", "raid10"),
+		enum("resources/storage.MDLevel", "raid1"),
+		enum("resources/storage.MDMetadata", "1.0", "1.2"),
 	}
 }
 
 const (
+	addrPattern   = `^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`
+	addrDoc       = "An IP address."
 	prefixPattern = `^[0-9a-fA-F:.]+/[0-9]{1,3}$`
 	prefixDoc     = "A network such as 10.0.0.0/8."
 )
+
+func addrExamples() []string { return []string{"10.0.0.1", "fe80::1%eth0"} }
 
 func prefixExamples() []string { return []string{"10.0.0.0/8", "fd00::/64"} }
 
@@ -103,6 +139,7 @@ func lists() []model.ListRow {
 		{Go: "config/types/network.IngressConfig", Reason: merges},
 		{Go: "config/types/network.PortRanges", Reason: merges},
 		{Go: "config/types/network.SearchDomainList", Reason: merges},
+		{Go: "config/types/security.ImageVerificationRules", Reason: merges},
 		{Go: "config/types/v1alpha1.AdmissionPluginConfigList", Reason: merges},
 		{Go: "config/types/v1alpha1.AuthorizationConfigAuthorizerConfigList", Reason: merges},
 		{Go: "config/types/v1alpha1.ClusterInlineManifests", Reason: merges},

@@ -12,6 +12,7 @@ func init() {
 	registry.Register("Good", func(string) any { return &Good{} })
 	registry.Register("SpecialStruct", func(string) any { return &SpecialStruct{} })
 	registry.Register("SpecialEnum", func(string) any { return &SpecialEnum{} })
+	registry.Register("ShortEnum", func(string) any { return &ShortEnum{} })
 	registry.Register("FreeForm", func(string) any { return &FreeForm{} })
 	registry.Register("AnyField", func(string) any { return &AnyField{} })
 	registry.Register("FloatField", func(string) any { return &FloatField{} })
@@ -47,6 +48,21 @@ type SpecialEnum struct {
 }
 
 type level int
+
+// ShortEnum has an enum with values that a row may have missed.
+type ShortEnum struct {
+	Phase Phase `yaml:"phase"`
+}
+
+// Phase is an enum.
+type Phase int
+
+// The phases.
+const (
+	PhaseWaiting Phase = iota
+	PhaseReady
+	PhaseDefault = PhaseWaiting
+)
 
 // FreeForm has a named map.
 type FreeForm struct {
