@@ -122,12 +122,12 @@ func (r *render) findings(merged *merge.Config) []finding {
 	return append(findings, r.cannotRun(merged)...)
 }
 
-// undecodable decodes strictly every document that is not machinery's own: what a node would do first.
+// undecodable decodes strictly, as a node would do first, what is not machinery's own output.
 func (r *render) undecodable(merged *merge.Config) []finding {
 	var findings []finding
 
-	for _, id := range merged.Touched() {
-		data, err := merged.EncodeDocument(id)
+	for _, id := range merged.Reached() {
+		data, err := merged.EncodeReached(id)
 		if err == nil {
 			_, err = configloader.NewFromBytes(data)
 		}
@@ -141,7 +141,7 @@ func (r *render) undecodable(merged *merge.Config) []finding {
 		// The merge's own loader finds the same faults and knows the field.
 		var detail *merge.Error
 		if _, err = merge.Load(data); errors.As(err, &detail) {
-			found.field, found.err = detail.Pointer, detail.Err
+			found.field, found.err = detail.Pointer, fmt.Errorf("not set, or %w", detail.Err)
 		}
 
 		findings = append(findings, found)
@@ -164,7 +164,7 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 
 	var findings []finding
 
-	for _, id := range merged.Touched() {
+	for _, id := range merged.Reached() {
 		kind := id.Kind
 		if kind == merge.LegacyKind {
 			kind = v1alpha1.Version

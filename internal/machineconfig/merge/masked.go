@@ -4,7 +4,6 @@ package merge
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -96,16 +95,6 @@ func maskNode(node *yaml.Node, pointer string, secrets map[string]bool) {
 		}
 	case yaml.ScalarNode, yaml.AliasNode, yaml.StreamNode:
 	}
-}
-
-// EncodeDocument writes one document as Encode does.
-func (c *Config) EncodeDocument(id ID) ([]byte, error) {
-	d := c.find(id)
-	if d == nil {
-		return nil, &Error{Index: -1, ID: id, Err: errors.New("the config has no such document")}
-	}
-
-	return d.encode()
 }
 
 // Pointers lists the JSON Pointers of a document's leaves, none for one that the config does not have.
