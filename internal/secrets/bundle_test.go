@@ -156,10 +156,18 @@ func TestErrorsCarryNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	values := secretValues(bundle)
+	// Six characters are more than any word of a message has in common with random text.
+	pieces := map[string]bool{}
+
+	for _, value := range secretValues(bundle) {
+		for i := 0; i+6 <= len(value); i++ {
+			pieces[value[i:i+6]] = true
+		}
+	}
+
 	failures := 0
 
-	for seed := range uint64(3000) {
+	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		mangled := mangle(random, data)
 
@@ -174,18 +182,15 @@ func TestErrorsCarryNoSecret(t *testing.T) {
 
 		failures++
 
-		for _, value := range values {
-			// Six characters are more than any word of a message has in common with random text.
-			for i := 0; i+6 <= len(value); i++ {
-				if strings.Contains(err.Error(), value[i:i+6]) {
-					t.Fatalf("seed %d: the error carries a piece of a secret", seed)
-				}
+		for i, text := 0, err.Error(); i+6 <= len(text); i++ {
+			if pieces[text[i:i+6]] {
+				t.Fatalf("seed %d: the error carries a piece of a secret", seed)
 			}
 		}
 	}
 
-	if failures < 1000 {
-		t.Errorf("only %d of 3000 mangled bundles fail: the test mangles too little", failures)
+	if failures < 300 {
+		t.Errorf("only %d of 1000 mangled bundles fail: the test mangles too little", failures)
 	}
 }
 

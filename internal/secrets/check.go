@@ -155,9 +155,9 @@ func parseKey(data []byte) (crypto.Signer, error) {
 }
 
 func samePublicKey(a, b crypto.PublicKey) bool {
-	comparable, ok := a.(interface {
+	key, ok := a.(interface {
 		Equal(other crypto.PublicKey) bool
 	})
 
-	return ok && comparable.Equal(b)
+	return ok && key.Equal(b)
 }

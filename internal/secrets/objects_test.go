@@ -117,7 +117,7 @@ func TestClusterAPIReadsTheAuthorities(t *testing.T) {
 			t.Fatalf("%s: %v", object.Name, err)
 		}
 
-		if comparable, ok := key.Public().(interface{ Equal(x crypto.PublicKey) bool }); !ok || !comparable.Equal(public) {
+		if own, ok := key.Public().(interface{ Equal(x crypto.PublicKey) bool }); !ok || !own.Equal(public) {
 			t.Errorf("%s: key and certificate do not belong together", object.Name)
 		}
 	}

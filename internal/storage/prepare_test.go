@@ -40,8 +40,6 @@ func quantity(s string) *resource.Quantity {
 	return &q
 }
 
-func slot(n int32) *int32 { return &n }
-
 const nvme = `disk.transport == "nvme" && !system_disk`
 
 // prepared are specs that a user can mean, and whose preparation is a golden file.
@@ -60,9 +58,9 @@ var prepared = map[string]bootstrapv1.TalosStorageSpec{
 		Volume: bootstrapv1.StorageVolume{
 			Type: bootstrapv1.StorageVolumePartition, DiskSelector: nvme, MinSize: "10GiB", MaxSize: "500GiB", Filesystem: bootstrapv1.StorageFilesystemExt4,
 			Encryption: bootstrapv1.StorageEncryption{Keys: []bootstrapv1.StorageEncryptionKey{
-				{Slot: slot(0), Source: bootstrapv1.StorageEncryptionKeyTPM},
-				{Slot: slot(1), Source: bootstrapv1.StorageEncryptionKeyKMS, KMSEndpoint: "https://kms.example.com:4443"},
-				{Slot: slot(2), Source: bootstrapv1.StorageEncryptionKeyNodeID},
+				{Slot: new(int32(0)), Source: bootstrapv1.StorageEncryptionKeyTPM},
+				{Slot: new(int32(1)), Source: bootstrapv1.StorageEncryptionKeyKMS, KMSEndpoint: "https://kms.example.com:4443"},
+				{Slot: new(int32(2)), Source: bootstrapv1.StorageEncryptionKeyNodeID},
 			}},
 		},
 	},
@@ -176,7 +174,7 @@ func TestTalosTakesThePreparation(t *testing.T) {
 						t.Fatal(err)
 					}
 
-					if _, err := provider.Validate(cloud{}); err != nil {
+					if _, err := provider.ValidateAsClient(cloud{}); err != nil {
 						t.Errorf("%s: %v", machineType, err)
 					}
 				}
@@ -336,16 +334,16 @@ func TestPrepareRefuses(t *testing.T) {
 		},
 		"unknown file system":  {spec: partition(func(v *bootstrapv1.StorageVolume) { v.Filesystem = "zfs" }), want: []string{"spec.volume.filesystem"}},
 		"slot missing":         {spec: keys(bootstrapv1.StorageEncryptionKey{Source: nodeID}), want: []string{"spec.volume.encryption.keys[0].slot"}},
-		"slot out of range":    {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: slot(32), Source: nodeID}), want: []string{"spec.volume.encryption.keys[0].slot"}},
-		"slot used twice":      {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: slot(1), Source: nodeID}, bootstrapv1.StorageEncryptionKey{Slot: slot(1), Source: nodeID}), want: []string{"spec.volume.encryption.keys[1].slot: 1 is used twice"}},
-		"unknown key source":   {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: slot(0), Source: "Static"}), want: []string{"spec.volume.encryption.keys[0].source"}},
-		"KMS without endpoint": {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: slot(0), Source: "KMS"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint"}},
-		"KMS over plain HTTP":  {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: slot(0), Source: "KMS", KMSEndpoint: "http://kms"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint"}},
-		"endpoint without KMS": {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: slot(0), Source: "TPM", KMSEndpoint: "https://kms"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint: must not be set with source TPM"}},
+		"slot out of range":    {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(32)), Source: nodeID}), want: []string{"spec.volume.encryption.keys[0].slot"}},
+		"slot used twice":      {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(1)), Source: nodeID}, bootstrapv1.StorageEncryptionKey{Slot: new(int32(1)), Source: nodeID}), want: []string{"spec.volume.encryption.keys[1].slot: 1 is used twice"}},
+		"unknown key source":   {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: "Static"}), want: []string{"spec.volume.encryption.keys[0].source"}},
+		"KMS without endpoint": {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: "KMS"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint"}},
+		"KMS over plain HTTP":  {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: "KMS", KMSEndpoint: "http://kms"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint"}},
+		"endpoint without KMS": {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: "TPM", KMSEndpoint: "https://kms"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint: must not be set with source TPM"}},
 		"directory with everything else": {
 			spec: partition(func(v *bootstrapv1.StorageVolume) {
 				v.Type, v.MinSize, v.MaxSize, v.Filesystem = bootstrapv1.StorageVolumeDirectory, "1GiB", "2GiB", "xfs"
-				v.Encryption.Keys = []bootstrapv1.StorageEncryptionKey{{Slot: slot(0), Source: nodeID}}
+				v.Encryption.Keys = []bootstrapv1.StorageEncryptionKey{{Slot: new(int32(0)), Source: nodeID}}
 			}),
 			want: []string{"spec.volume.diskSelector", "spec.volume.minSize", "spec.volume.maxSize", "spec.volume.filesystem", "spec.volume.encryption", "type Directory"},
 		},
@@ -363,7 +361,7 @@ func TestPrepareRefuses(t *testing.T) {
 		"v2 in a directory":     {spec: v2(func(v *bootstrapv1.StorageVolume) { v.Type = bootstrapv1.StorageVolumeDirectory }), want: []string{"spec.volume.type: must be Partition"}},
 		"v2 with a file system": {spec: v2(func(v *bootstrapv1.StorageVolume) { v.Filesystem = "xfs" }), want: []string{"spec.volume.filesystem: must not be set with preset longhorn-v2"}},
 		"v2 with encryption": {spec: v2(func(v *bootstrapv1.StorageVolume) {
-			v.Encryption = keys(bootstrapv1.StorageEncryptionKey{Slot: slot(0), Source: nodeID}).Volume.Encryption
+			v.Encryption = keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: nodeID}).Volume.Encryption
 		}), want: []string{"spec.volume.encryption: must not be set with preset longhorn-v2"}},
 		"v2 with a bad selector":  {spec: v2(func(v *bootstrapv1.StorageVolume) { v.DiskSelector = "true &&" }), want: []string{"spec.volume.diskSelector"}},
 		"node tag with a space":   {spec: bootstrapv1.TalosStorageSpec{Preset: "longhorn-v1", NodeTags: []string{"ok", "not ok"}}, want: []string{`spec.nodeTags[1]: "not ok"`}},

@@ -23,6 +23,9 @@ const (
 	defaultFilesystem  = string(bootstrapv1.StorageFilesystemXFS)
 	encryptionProvider = "luks2"
 
+	sizes         = `must be a size above zero, for example "500GiB"`
+	sizesOrShares = sizes + `, or a share of the disk from 1% to 100%`
+
 	// maxKeySlot is the last key slot of LUKS2.
 	maxKeySlot = 31
 )
@@ -114,11 +117,6 @@ func provisioning(volume bootstrapv1.StorageVolume) (block.ProvisioningSpec, err
 		spec.DiskSelectorSpec.Match = match
 	}
 
-	const (
-		sizes         = `must be a size above zero, for example "500GiB"`
-		sizesOrShares = sizes + `, or a share of the disk from 1% to 100%`
-	)
-
 	errs = append(errs,
 		setField("minSize", sizes, &spec.ProvisioningMinSize, volume.MinSize),
 		setField("maxSize", sizesOrShares, &spec.ProvisioningMaxSize, volume.MaxSize))
@@ -127,18 +125,29 @@ func provisioning(volume bootstrapv1.StorageVolume) (block.ProvisioningSpec, err
 		return spec, err
 	}
 
-	share, relative := spec.ProvisioningMaxSize.RelativeValue()
+	return spec, checkSizes(volume, spec)
+}
 
-	switch {
-	case spec.ProvisioningMinSize.IsNegative() || volume.MinSize != "" && spec.ProvisioningMinSize.Value() == 0:
-		return spec, volumeFault("minSize", "%q: %s", volume.MinSize, sizes)
-	case spec.ProvisioningMaxSize.IsNegative() || volume.MaxSize != "" && !relative && spec.ProvisioningMaxSize.Value() == 0 || relative && share == 0:
-		return spec, volumeFault("maxSize", "%q: %s", volume.MaxSize, sizesOrShares)
-	case volume.MinSize != "" && !relative && spec.ProvisioningMinSize.Value() > spec.ProvisioningMaxSize.Value():
-		return spec, volumeFault("minSize", "%s is more than maxSize %s", volume.MinSize, volume.MaxSize)
+// checkSizes refuses sizes that can be read and that no partition can have.
+func checkSizes(volume bootstrapv1.StorageVolume, spec block.ProvisioningSpec) error {
+	least, most := spec.ProvisioningMinSize, spec.ProvisioningMaxSize
+	share, relative := most.RelativeValue()
+	greatest := most.Value()
+
+	if relative {
+		greatest = share
 	}
 
-	return spec, nil
+	switch {
+	case volume.MinSize != "" && (least.IsNegative() || least.Value() == 0):
+		return volumeFault("minSize", "%q: %s", volume.MinSize, sizes)
+	case volume.MaxSize != "" && (most.IsNegative() || greatest == 0):
+		return volumeFault("maxSize", "%q: %s", volume.MaxSize, sizesOrShares)
+	case !relative && volume.MaxSize != "" && least.Value() > greatest:
+		return volumeFault("minSize", "%s is more than maxSize %s", volume.MinSize, volume.MaxSize)
+	}
+
+	return nil
 }
 
 // encryption makes a LUKS2 volume with the given keys. None of them is a secret: they are made on the node, or sealed by a service.

@@ -152,7 +152,7 @@ func TestMachineryProducesEveryContract(t *testing.T) {
 					t.Fatalf("%s: %v", machineType, err)
 				}
 
-				if _, err := provider.Validate(metal{}); err != nil {
+				if _, err := provider.ValidateAsClient(metal{}); err != nil {
 					t.Errorf("%s: %v", machineType, err)
 				}
 			}
