@@ -52,6 +52,8 @@ func stripSecret(in any) (any, error) {
 	}
 
 	secret.ManagedFields = nil
+	// kubectl apply leaves a copy of the whole object there, values included.
+	delete(secret.Annotations, corev1.LastAppliedConfigAnnotation)
 
 	if _, ok := talosconfig.ClusterOfSecret(secret.Name); !ok {
 		for key := range secret.Data {

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talosconfig_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/feature"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/maesh-dev/ichor/bootstrap/setup"
+	"github.com/maesh-dev/ichor/test/harness"
+)
+
+// The manager under test runs as this user, with the rights of config/bootstrap/rbac and no more.
+const managerUser = "system:serviceaccount:ichor-bootstrap-system:ichor-bootstrap-manager"
+
+// The management cluster of this package: a real API server with the real Cluster API core manager, and the manager of the
+// bootstrap provider in this process.
+var (
+	cluster *harness.ManagementCluster
+	admin   client.Client
+	logs    = &buffer{}
+	traffic = &requests{}
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n", err)
+		code = 1
+	}
+
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	// Every message of every level, so that a secret in any of them is found.
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logs), textlogger.Verbosity(10)))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+
+	// Tests reconcile an object more than once a second.
+	if err := feature.MutableGates.Set("ReconcilerRateLimiting=false"); err != nil {
+		return 1, err
+	}
+
+	root := filepath.Join("..", "..", "..")
+
+	crds, err := harness.ReadCRDs(filepath.Join(root, "config", "bootstrap", "crd", "bases"))
+	if err != nil {
+		return 1, err
+	}
+
+	rbac := filepath.Join(root, "config", "bootstrap", "rbac")
+
+	cluster, err = harness.StartManagementCluster(ctx, harness.Options{
+		CAPICore:  true,
+		CRDs:      append(crds, harness.InfrastructureCRDs()...),
+		Manifests: []string{filepath.Join(rbac, "aggregated_role.yaml"), filepath.Join(rbac, "role.yaml")},
+	})
+	if err != nil {
+		return 1, err
+	}
+
+	defer func() {
+		if stopErr := cluster.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+
+	if admin, err = client.New(cluster.Config(), client.Options{Scheme: setup.NewScheme()}); err != nil {
+		return 1, err
+	}
+
+	if err := bindManager(ctx); err != nil {
+		return 1, err
+	}
+
+	stop, err := startManager(ctx, traffic)
+	if err != nil {
+		return 1, err
+	}
+
+	defer func() {
+		if stopErr := stop(); err == nil {
+			err = stopErr
+		}
+	}()
+
+	return m.Run(), nil
+}
+
+func bindManager(ctx context.Context) error {
+	return admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "manager"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "manager-role"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: managerUser}},
+	})
+}
+
+// startManager starts a manager in this process and waits until it works. The function that it returns stops it.
+func startManager(ctx context.Context, counter *requests) (func() error, error) {
+	config, err := cluster.UserConfig(managerUser)
+	if err != nil {
+		return nil, err
+	}
+
+	config.Wrap(counter.wrap)
+
+	options := setup.NewOptions()
+	options.KubeAPIQPS = -1
+	options.HealthAddress = "0"
+	options.Diagnostics.DiagnosticsAddress = "0"
+	options.Diagnostics.InsecureDiagnostics = true
+	options.Diagnostics.TLSMinVersion = "VersionTLS12"
+
+	ctx, cancel := context.WithCancel(ctx)
+
+	mgr, err := setup.NewManager(ctx, config, options, func(o *ctrl.Options) {
+		// Several managers in one process have controllers of one name.
+		o.Controller.SkipNameValidation = ptr.To(true)
+	})
+	if err != nil {
+		cancel()
+
+		return nil, err
+	}
+
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+
+	synced, stopSync := context.WithTimeout(ctx, time.Minute)
+	defer stopSync()
+
+	if !mgr.GetCache().WaitForCacheSync(synced) {
+		cancel()
+
+		return nil, fmt.Errorf("the manager's cache does not fill: %w", <-ended)
+	}
+
+	return func() error {
+		cancel()
+
+		return <-ended
+	}, nil
+}
+
+// buffer is what was logged.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.text.String()
+}
+
+// requests are those of one manager: what it wrote, and what it read live.
+type requests struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		r.note(request)
+
+		return next.RoundTrip(request)
+	})
+}
+
+// note leaves out what does not count: lists and watches of caches, discovery, events.
+func (r *requests) note(request *http.Request) {
+	path := request.URL.Path
+
+	if strings.Contains(path, "/events") || !strings.Contains(path, "/namespaces/") {
+		return
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.seen = append(r.seen, request.Method+" "+path)
+}
+
+// in returns the requests in a namespace, in order, without what leads to it in the path.
+func (r *requests) in(namespace string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	var found []string
+
+	for _, each := range r.seen {
+		if _, path, ok := strings.Cut(each, "/namespaces/"+namespace+"/"); ok {
+			method, _, _ := strings.Cut(each, " ")
+			found = append(found, method+" "+path)
+		}
+	}
+
+	return found
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
