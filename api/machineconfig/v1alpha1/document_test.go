@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 )
 
 // decode reads a document in the form that users write.
-func decode(t *testing.T, source string) *v1alpha1.Document {
+func decode(t *testing.T, source string) *machineconfigv1alpha1.Document {
 	t.Helper()
 
-	doc := &v1alpha1.Document{}
+	doc := &machineconfigv1alpha1.Document{}
 	if err := json.Unmarshal([]byte(source), doc); err != nil {
 		t.Fatalf("test document: %v", err)
 	}
@@ -83,7 +83,7 @@ func TestTalosJSON(t *testing.T) {
 				t.Errorf("TalosJSON (-want +got):\n%s", diff)
 			}
 
-			back, err := v1alpha1.DocumentFromTalosJSON(got)
+			back, err := machineconfigv1alpha1.DocumentFromTalosJSON(got)
 			if err != nil {
 				t.Fatalf("read back: %v", err)
 			}
@@ -153,7 +153,7 @@ func TestDocumentFromTalosJSON(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			doc, err := v1alpha1.DocumentFromTalosJSON([]byte(tc.source))
+			doc, err := machineconfigv1alpha1.DocumentFromTalosJSON([]byte(tc.source))
 			if err == nil {
 				t.Fatalf("got %v, want an error", doc)
 			}
@@ -168,7 +168,7 @@ func TestDocumentFromTalosJSON(t *testing.T) {
 func TestTalosWritesOtherForms(t *testing.T) {
 	for name, tc := range map[string]struct {
 		source string
-		want   *v1alpha1.Document
+		want   *machineconfigv1alpha1.Document
 	}{
 		"a size as a number": {
 			`{"apiVersion":"v1alpha1","kind":"UserVolumeConfig","name":"a","provisioning":{"minSize":10737418240}}`,
@@ -184,7 +184,7 @@ func TestTalosWritesOtherForms(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := v1alpha1.DocumentFromTalosJSON([]byte(tc.source))
+			got, err := machineconfigv1alpha1.DocumentFromTalosJSON([]byte(tc.source))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +208,7 @@ func TestBodyAndName(t *testing.T) {
 		t.Errorf("Name() = %q, want data", got)
 	}
 
-	doc.Kind = v1alpha1.KindOOMConfig
+	doc.Kind = machineconfigv1alpha1.KindOOMConfig
 
 	if kind, body, ok := doc.Body(); kind != "OOMConfig" || body != nil || ok {
 		t.Errorf("Body() of the wrong kind = %q, %v, %v; want OOMConfig, nil, false", kind, body, ok)
@@ -244,7 +244,7 @@ func TestRefusedKeepsNoValueAndStaysReadable(t *testing.T) {
 
 	_, err = doc.TalosJSON()
 
-	var refused *v1alpha1.RefusedError
+	var refused *machineconfigv1alpha1.RefusedError
 	if !errors.As(err, &refused) || len(refused.Fields) != 3 {
 		t.Errorf("got %v, want a RefusedError of three fields", err)
 	}

@@ -22,11 +22,11 @@ type talosEncoder struct {
 type talosValuer interface{ talosValue() any }
 
 func (e *talosEncoder) value(v reflect.Value, path string) (any, error) {
-	if valuer, ok := v.Interface().(talosValuer); ok && v.Kind() != reflect.Pointer {
+	if valuer, ok := reflect.TypeAssert[talosValuer](v); ok && v.Kind() != reflect.Pointer {
 		return valuer.talosValue(), nil
 	}
 
-	if marshaler, ok := v.Interface().(json.Marshaler); ok && v.Kind() == reflect.Struct {
+	if marshaler, ok := reflect.TypeAssert[json.Marshaler](v); ok && v.Kind() == reflect.Struct {
 		raw, err := marshaler.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)

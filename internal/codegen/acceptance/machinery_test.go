@@ -98,10 +98,9 @@ func offeredKind(doc talos.Document) string {
 func offeredKinds() []string {
 	var out []string
 
-	typ := reflect.TypeFor[machineconfigv1alpha1.Document]()
-	for i := range typ.NumField() {
-		if typ.Field(i).Type.Kind() == reflect.Pointer {
-			out = append(out, typ.Field(i).Name)
+	for field := range reflect.TypeFor[machineconfigv1alpha1.Document]().Fields() {
+		if field.Type.Kind() == reflect.Pointer {
+			out = append(out, field.Name)
 		}
 	}
 
@@ -167,8 +166,7 @@ func TestRoundTripOfMachinerysTestData(t *testing.T) {
 
 			typed, err := machineconfigv1alpha1.DocumentFromTalosJSON(source)
 
-			var refused *machineconfigv1alpha1.RefusedError
-			if errors.As(err, &refused) {
+			if refused, ok := errors.AsType[*machineconfigv1alpha1.RefusedError](err); ok {
 				refusing[kind]++
 
 				source = without(t, source, refused.Fields)

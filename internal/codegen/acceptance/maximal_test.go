@@ -232,8 +232,7 @@ func withoutRefused(t *testing.T, source []byte) []byte {
 
 	_, err := machineconfigv1alpha1.DocumentFromTalosJSON(source)
 
-	var refused *machineconfigv1alpha1.RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*machineconfigv1alpha1.RefusedError](err); ok {
 		return without(t, source, refused.Fields)
 	}
 

@@ -5,6 +5,7 @@ package acceptance_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,18 +28,17 @@ func refusedFields() []refusedField {
 	var walk func(t reflect.Type, path []string)
 
 	walk = func(t reflect.Type, path []string) {
-		switch t.Kind() {
+		switch t.Kind() { //nolint:exhaustive // the other kinds hold no fields
 		case reflect.Pointer:
 			walk(t.Elem(), path)
 		case reflect.Slice:
-			walk(t.Elem(), append(path[:len(path):len(path)], "[]"))
+			walk(t.Elem(), append(slices.Clip(path), "[]"))
 		case reflect.Map:
-			walk(t.Elem(), append(path[:len(path):len(path)], "{}"))
+			walk(t.Elem(), append(slices.Clip(path), "{}"))
 		case reflect.Struct:
-			for i := range t.NumField() {
-				f := t.Field(i)
+			for f := range t.Fields() {
 				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				at := append(path[:len(path):len(path)], name)
+				at := append(slices.Clip(path), name)
 
 				if message, refused := f.Tag.Lookup("refused"); refused {
 					out = append(out, refusedField{path: at, typ: f.Type, message: message})
@@ -75,14 +75,14 @@ func (f refusedField) values() map[string]any {
 func (f refusedField) document(t *testing.T, value any) string {
 	t.Helper()
 
-	for i := len(f.path) - 1; i >= 0; i-- {
-		switch f.path[i] {
+	for _, step := range slices.Backward(f.path) {
+		switch step {
 		case "[]":
 			value = []any{value}
 		case "{}":
 			value = map[string]any{"key": value}
 		default:
-			value = map[string]any{f.path[i]: value}
+			value = map[string]any{step: value}
 		}
 	}
 
@@ -90,12 +90,11 @@ func (f refusedField) document(t *testing.T, value any) string {
 
 	member := f.path[0]
 
-	typ := reflect.TypeFor[machineconfigv1alpha1.Document]()
-	for i := range typ.NumField() {
-		if name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ","); name == member {
-			doc["kind"] = typ.Field(i).Name
+	for field := range reflect.TypeFor[machineconfigv1alpha1.Document]().Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name == member {
+			doc["kind"] = field.Name
 
-			if named, ok := typ.Field(i).Type.Elem().FieldByName("Name"); ok && named.Type.Kind() == reflect.String {
+			if named, ok := field.Type.Elem().FieldByName("Name"); ok && named.Type.Kind() == reflect.String {
 				doc[member].(map[string]any)["name"] = "n" //nolint:forcetypeassert // a member is an object
 			}
 		}

@@ -32,11 +32,12 @@ func fieldMarkers(f *model.Field) []string {
 
 	elements := validation
 
-	switch f.Type.Shape {
-	case model.List:
+	if f.Type.Shape == model.List {
 		out = append(out, fmt.Sprintf("%sMaxItems=%d", validation, f.MaxItems))
 		elements += "items:"
-	case model.Map:
+	}
+
+	if f.Type.Shape == model.Map {
 		out = append(out, fmt.Sprintf("%sMaxProperties=%d", validation, f.MaxItems))
 	}
 

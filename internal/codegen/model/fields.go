@@ -107,21 +107,24 @@ func (b *builder) bound(f *Field, t types.Type) {
 	bounds := b.rows.tables.Bounds
 	leaf := f.Type
 
-	switch leaf.Shape {
-	case List:
+	if leaf.Shape == List {
 		f.MaxItems = bounds.MaxItems
 		leaf = *leaf.Elem
-	case Map:
+	}
+
+	if leaf.Shape == Map {
 		f.MaxItems = bounds.MaxProperties
 		leaf = *leaf.Elem
 	}
 
-	switch leaf.Shape {
-	case Text, Base64:
+	if leaf.Shape == Text || leaf.Shape == Base64 {
+		// No marker bounds the values of a map; the bound on their number and the request's size do.
 		if f.Type.Shape != Map {
 			f.MaxLength = bounds.MaxLength
 		}
-	case Int32, Int64:
+	}
+
+	if leaf.Shape == Int32 || leaf.Shape == Int64 {
 		f.Minimum, f.Maximum = integerRange(t)
 	}
 }

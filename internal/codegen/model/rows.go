@@ -36,75 +36,61 @@ const (
 func indexTables(tables Tables) (*rowIndex, error) {
 	x := &rowIndex{tables: tables, rows: map[string]any{}, used: map[string]bool{}}
 
+	// Whatever explains a row is its reason: for an offered kind its sentence, for a refusal its message.
+	err := errors.Join(
+		index(x, inOffered, tables.Offered, func(r OfferedKind) (string, string) { return r.Kind, r.Doc }),
+		index(x, inDenied, tables.Denied, func(r DecidedKind) (string, string) { return r.Kind, r.Reason }),
+		index(x, inLater, tables.Later, func(r DecidedKind) (string, string) { return r.Kind, r.Reason }),
+		index(x, inIdentity, tables.Identity, func(r IdentityRow) (string, string) { return r.Go, r.Reason }),
+		index(x, inScalars, tables.Scalars, func(r ScalarRow) (string, string) { return r.Go, r.Reason }),
+		index(x, inLists, tables.Lists, func(r ListRow) (string, string) { return r.Go, r.Reason }),
+		index(x, inMaps, tables.Maps, func(r MapRow) (string, string) { return r.Go, r.Reason }),
+		index(x, inRefusals, tables.Refusals, func(r Refusal) (string, string) { return r.Go, r.Message }),
+		index(x, inOverrides, tables.Overrides, func(r Override) (string, string) { return r.Go, r.Reason }),
+		index(x, inLimits, tables.Limits, func(r Limit) (string, string) { return r.Go, r.Reason }),
+		index(x, inNotes, tables.Notes, func(r Note) (string, string) { return r.Go, r.Text }),
+		notesThatFit(tables),
+		decidedTwice(tables),
+	)
+
+	return x, err
+}
+
+// index adds the rows of a table, each under the name that the function gives along with its reason.
+func index[R any](x *rowIndex, table string, rows []R, name func(R) (name, reason string)) error {
 	var errs []error
 
-	add := func(table, name string, row any, reason string) {
-		if _, dup := x.rows[table+name]; dup {
-			errs = append(errs, fmt.Errorf("%s%s: two rows", table, name))
+	for _, row := range rows {
+		key, reason := name(row)
+
+		if _, dup := x.rows[table+key]; dup {
+			errs = append(errs, fmt.Errorf("%s%s: two rows", table, key))
 		}
 
 		if reason == "" {
-			errs = append(errs, fmt.Errorf("%s%s: the row gives no reason", table, name))
+			errs = append(errs, fmt.Errorf("%s%s: the row gives no reason", table, key))
 		}
 
-		x.rows[table+name] = row
+		x.rows[table+key] = row
 	}
 
-	for _, r := range tables.Offered {
-		add(inOffered, r.Kind, r, r.Doc)
-	}
+	return errors.Join(errs...)
+}
 
-	for _, r := range tables.Denied {
-		add(inDenied, r.Kind, r, r.Reason)
-	}
-
-	for _, r := range tables.Later {
-		add(inLater, r.Kind, r, r.Reason)
-	}
-
-	for _, r := range tables.Identity {
-		add(inIdentity, r.Go, r, r.Reason)
-	}
-
-	for _, r := range tables.Scalars {
-		add(inScalars, r.Go, r, r.Reason)
-	}
-
-	for _, r := range tables.Lists {
-		add(inLists, r.Go, r, r.Reason)
-	}
-
-	for _, r := range tables.Maps {
-		add(inMaps, r.Go, r, r.Reason)
-	}
-
-	for _, r := range tables.Refusals {
-		add(inRefusals, r.Go, r, r.Message)
-	}
-
-	for _, r := range tables.Overrides {
-		add(inOverrides, r.Go, r, r.Reason)
-	}
-
-	for _, r := range tables.Limits {
-		add(inLimits, r.Go, r, r.Reason)
-	}
+func notesThatFit(tables Tables) error {
+	var errs []error
 
 	for _, r := range tables.Notes {
-		add(inNotes, r.Go, r, r.Text)
-
 		if len(r.Text) > tables.Bounds.MaxNote {
 			errs = append(errs, fmt.Errorf("%s%s: %d bytes, at most %d fit the schema", inNotes, r.Go, len(r.Text), tables.Bounds.MaxNote))
 		}
 	}
 
-	errs = append(errs, decidedTwice(tables)...)
-
-	return x, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // decidedTwice finds kinds that stand in more than one table.
-func decidedTwice(tables Tables) []error {
+func decidedTwice(tables Tables) error {
 	var errs []error
 
 	where := map[string]string{}
@@ -129,7 +115,7 @@ func decidedTwice(tables Tables) []error {
 		decide(r.Kind, "later")
 	}
 
-	return errs
+	return errors.Join(errs...)
 }
 
 func lookup[R any](x *rowIndex, table, name string) (R, bool) {

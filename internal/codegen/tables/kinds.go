@@ -2,9 +2,18 @@
 
 package tables
 
-import "github.com/maesh-dev/ichor/internal/codegen/model"
+import (
+	"slices"
+
+	"github.com/maesh-dev/ichor/internal/codegen/model"
+)
 
 func offered() []model.OfferedKind {
+	return slices.Concat(networkKinds(), storageKinds(), kubernetesKinds(), machineKinds())
+}
+
+// networkKinds connect the machine.
+func networkKinds() []model.OfferedKind {
 	return []model.OfferedKind{
 		{Kind: "BGPInstanceConfig", Doc: "Runs a BGP speaker (Talos 1.14)."},
 		{Kind: "BlackholeRouteConfig", Doc: "Adds a route that drops packets (Talos 1.13)."},
@@ -12,20 +21,49 @@ func offered() []model.OfferedKind {
 		{Kind: "BridgeConfig", Doc: "Bridges links."},
 		{Kind: "DHCPv4Config", Member: "dhcpv4Config", Doc: "Asks for IPv4 addresses by DHCP on a link."},
 		{Kind: "DHCPv6Config", Member: "dhcpv6Config", Doc: "Asks for IPv6 addresses by DHCP on a link."},
-		{Kind: "DiscoveryServiceConfig", Doc: "Sets the discovery service that cluster members find each other by (Talos 1.14)."},
 		{Kind: "DummyLinkConfig", Doc: "Adds a dummy link."},
 		{Kind: "EthernetConfig", Doc: "Tunes a network card: offloads, rings, channels, wake on LAN."},
-		{Kind: "EventSinkConfig", Doc: "Sends Talos' events to an endpoint."},
+		{Kind: "HTTPProbeConfig", Doc: "Has the network count as up only while a URL answers (Talos 1.14)."},
+		{Kind: "HostnameConfig", Doc: "Sets the hostname, or how Talos derives one."},
+		{Kind: "KubeSpanConfig", Doc: "Sets up KubeSpan, the WireGuard mesh between machines (Talos 1.13)."},
+		{Kind: "KubeSpanEndpointsConfig", Doc: "Adds endpoints by which this machine can be reached over KubeSpan."},
+		{Kind: "Layer2VIPConfig", Doc: "Shares a virtual IP address between the control-plane machines of one network."},
+		{Kind: "LinkAliasConfig", Doc: "Gives a link that a selector finds a name of its own."},
+		{Kind: "LinkConfig", Doc: "Sets addresses, routes and MTU of a link."},
+		{Kind: "NetworkDefaultActionConfig", Doc: "Sets what the ingress firewall does with packets that no rule matches."},
+		{Kind: "NetworkRuleConfig", Doc: "Adds a rule to the ingress firewall."},
+		{Kind: "ResolverConfig", Doc: "Sets DNS servers, search domains and the host's DNS cache."},
+		{Kind: "RoutingRuleConfig", Doc: "Adds a rule that chooses a routing table (Talos 1.13)."},
+		{Kind: "StaticHostConfig", Doc: "Adds an entry to /etc/hosts."},
+		{Kind: "TCPProbeConfig", Doc: "Has the network count as up only while a TCP endpoint answers (Talos 1.13)."},
+		{Kind: "TimeSyncConfig", Doc: "Sets the time servers."},
+		{Kind: "VLANConfig", Doc: "Adds a VLAN to a link."},
+		{Kind: "VRFConfig", Doc: "Adds a virtual routing and forwarding domain (Talos 1.13)."},
+		{Kind: "VethConfig", Doc: "Adds a pair of virtual links (Talos 1.14)."},
+	}
+}
+
+// storageKinds lay out its disks and memory.
+func storageKinds() []model.OfferedKind {
+	return []model.OfferedKind{
 		{Kind: "ExistingVolumeConfig", Doc: "Mounts a partition that exists already, at /var/mnt/<name>."},
 		{Kind: "ExternalVolumeConfig", Doc: "Mounts a volume from outside the machine, at /var/mnt/<name> (Talos 1.13)."},
 		{Kind: "FilesystemScrubConfig", Doc: "Schedules checks of filesystems (Talos 1.14)."},
 		{Kind: "FilesystemTrimConfig", Doc: "Schedules discarding of unused blocks (Talos 1.14)."},
-		{Kind: "HTTPProbeConfig", Doc: "Has the network count as up only while a URL answers (Talos 1.14)."},
-		{Kind: "HostnameConfig", Doc: "Sets the hostname, or how Talos derives one."},
-		{Kind: "ImageCacheConfig", Doc: "Turns the image cache on the machine's disk on (Talos 1.14)."},
-		{Kind: "ImageVerificationConfig", Doc: "Sets whose signatures images must have (Talos 1.13)."},
-		{Kind: "KernelModuleConfig", Doc: "Loads a kernel module (Talos 1.14)."},
-		{Kind: "KmsgLogConfig", Doc: "Sends the kernel's log to an endpoint."},
+		{Kind: "LVMLogicalVolumeConfig", Doc: "Adds a logical volume to an LVM volume group (Talos 1.14)."},
+		{Kind: "LVMVolumeGroupConfig", Doc: "Makes an LVM volume group of disks (Talos 1.14)."},
+		{Kind: "RAIDArrayConfig", Doc: "Makes a RAID array of disks (Talos 1.14)."},
+		{Kind: "RawVolumeConfig", Doc: "Adds a volume without a filesystem."},
+		{Kind: "SwapVolumeConfig", Doc: "Adds a volume for swap."},
+		{Kind: "UserVolumeConfig", Doc: "Adds a volume, mounted at /var/mnt/<name>."},
+		{Kind: "VolumeConfig", Doc: "Sets size, disk and encryption of a system volume, such as EPHEMERAL or STATE."},
+		{Kind: "ZswapConfig", Doc: "Sets up compressed swap in memory."},
+	}
+}
+
+// kubernetesKinds set up what Talos runs of Kubernetes.
+func kubernetesKinds() []model.OfferedKind {
+	return []model.OfferedKind{
 		{Kind: "KubeAPIServerConfig", Doc: "Sets up the Kubernetes API server (Talos 1.14)."},
 		{Kind: "KubeControllerManagerConfig", Doc: "Sets up the Kubernetes controller manager (Talos 1.14)."},
 		{Kind: "KubeCoreDNSConfig", Doc: "Sets up CoreDNS (Talos 1.14)."},
@@ -34,41 +72,30 @@ func offered() []model.OfferedKind {
 		{Kind: "KubePrismConfig", Doc: "Sets up the node-local load balancer for the Kubernetes API (Talos 1.14)."},
 		{Kind: "KubeProxyConfig", Doc: "Sets up kube-proxy (Talos 1.14)."},
 		{Kind: "KubeSchedulerConfig", Doc: "Sets up the Kubernetes scheduler (Talos 1.14)."},
-		{Kind: "KubeSpanConfig", Doc: "Sets up KubeSpan, the WireGuard mesh between machines (Talos 1.13)."},
-		{Kind: "KubeSpanEndpointsConfig", Doc: "Adds endpoints by which this machine can be reached over KubeSpan."},
 		{Kind: "KubeTalosAPIAccessConfig", Doc: "Gives pods in the cluster access to the Talos API (Talos 1.14)."},
 		{Kind: "KubeletConfig", Doc: "Sets up the kubelet (Talos 1.14)."},
-		{Kind: "LVMLogicalVolumeConfig", Doc: "Adds a logical volume to an LVM volume group (Talos 1.14)."},
-		{Kind: "LVMVolumeGroupConfig", Doc: "Makes an LVM volume group of disks (Talos 1.14)."},
-		{Kind: "Layer2VIPConfig", Doc: "Shares a virtual IP address between the control-plane machines of one network."},
-		{Kind: "LinkAliasConfig", Doc: "Gives a link that a selector finds a name of its own."},
-		{Kind: "LinkConfig", Doc: "Sets addresses, routes and MTU of a link."},
-		{Kind: "NetworkDefaultActionConfig", Doc: "Sets what the ingress firewall does with packets that no rule matches."},
-		{Kind: "NetworkRuleConfig", Doc: "Adds a rule to the ingress firewall."},
+	}
+}
+
+// machineKinds are all others.
+func machineKinds() []model.OfferedKind {
+	return []model.OfferedKind{
+		{Kind: "DiscoveryServiceConfig", Doc: "Sets the discovery service that cluster members find each other by (Talos 1.14)."},
+		{Kind: "EventSinkConfig", Doc: "Sends Talos' events to an endpoint."},
+		{Kind: "ImageCacheConfig", Doc: "Turns the image cache on the machine's disk on (Talos 1.14)."},
+		{Kind: "ImageVerificationConfig", Doc: "Sets whose signatures images must have (Talos 1.13)."},
+		{Kind: "KernelModuleConfig", Doc: "Loads a kernel module (Talos 1.14)."},
+		{Kind: "KmsgLogConfig", Doc: "Sends the kernel's log to an endpoint."},
 		{Kind: "OOMConfig", Doc: "Tunes which cgroups Talos kills when memory runs out, and when."},
 		{Kind: "PCIDriverRebindConfig", Doc: "Binds a PCI device to another driver."},
-		{Kind: "RAIDArrayConfig", Doc: "Makes a RAID array of disks (Talos 1.14)."},
-		{Kind: "RawVolumeConfig", Doc: "Adds a volume without a filesystem."},
 		{Kind: "RegistryMirrorConfig", Doc: "Sets where images of a registry are pulled from."},
-		{Kind: "ResolverConfig", Doc: "Sets DNS servers, search domains and the host's DNS cache."},
-		{Kind: "RoutingRuleConfig", Doc: "Adds a rule that chooses a routing table (Talos 1.13)."},
 		{Kind: "SecurityProfileConfig", Doc: "Sets how workloads are isolated from the machine (Talos 1.14)."},
-		{Kind: "StaticHostConfig", Doc: "Adds an entry to /etc/hosts."},
-		{Kind: "SwapVolumeConfig", Doc: "Adds a volume for swap."},
 		{Kind: "SysctlConfig", Doc: "Sets kernel parameters (Talos 1.14)."},
 		{Kind: "SysfsConfig", Doc: "Sets values in /sys (Talos 1.14)."},
-		{Kind: "TCPProbeConfig", Doc: "Has the network count as up only while a TCP endpoint answers (Talos 1.13)."},
-		{Kind: "TimeSyncConfig", Doc: "Sets the time servers."},
 		{Kind: "TrustedRootsConfig", Doc: "Adds certificate authorities that the machine trusts."},
 		{Kind: "UdevRulesConfig", Doc: "Adds udev rules (Talos 1.14)."},
 		{Kind: "UnattendedInstallConfig", Doc: "Sets what is installed to which disk (Talos 1.14)."},
-		{Kind: "UserVolumeConfig", Doc: "Adds a volume, mounted at /var/mnt/<name>."},
-		{Kind: "VLANConfig", Doc: "Adds a VLAN to a link."},
-		{Kind: "VRFConfig", Doc: "Adds a virtual routing and forwarding domain (Talos 1.13)."},
-		{Kind: "VethConfig", Doc: "Adds a pair of virtual links (Talos 1.14)."},
-		{Kind: "VolumeConfig", Doc: "Sets size, disk and encryption of a system volume, such as EPHEMERAL or STATE."},
 		{Kind: "WatchdogTimerConfig", Doc: "Sets up the hardware watchdog."},
-		{Kind: "ZswapConfig", Doc: "Sets up compressed swap in memory."},
 		{Kind: "v1alpha1", As: "Config", Doc: "The machine and cluster settings that have no kind of their own in the node's Talos version."},
 	}
 }

@@ -2,7 +2,11 @@
 
 package tables
 
-import "github.com/maesh-dev/ichor/internal/codegen/model"
+import (
+	"slices"
+
+	"github.com/maesh-dev/ichor/internal/codegen/model"
+)
 
 // Why types need rows.
 const (
@@ -12,6 +16,11 @@ const (
 
 // The wire forms are those that Talos' own decoder accepts, so nothing is converted.
 func scalars() []model.ScalarRow {
+	return slices.Concat(everywhere(), addresses(), ofTheLegacyDocument(), enums())
+}
+
+// everywhere are the types that kinds of all sorts use.
+func everywhere() []model.ScalarRow {
 	return []model.ScalarRow{
 		{
 			Go: "time.Duration", Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`, MaxLength: 64,
@@ -31,6 +40,17 @@ func scalars() []model.ScalarRow {
 			Examples: []string{"50%", "10GiB", "-5GiB"}, Reason: textual,
 		},
 		{
+			Go: "config/types/meta.ArgValue", Base: model.Arguments, MaxLength: 4096,
+			Doc: "The values of an argument; several repeat it (Talos 1.13).", Examples: []string{"4"},
+			Reason: "a string or a list of strings, which no schema can say; always a list here",
+		},
+	}
+}
+
+// addresses are the types of networks.
+func addresses() []model.ScalarRow {
+	return []model.ScalarRow{
+		{
 			Go: "config/types/meta.Addr", MaxLength: 64, Pattern: addrPattern,
 			Doc: addrDoc, Examples: addrExamples(), Reason: textual,
 		},
@@ -47,33 +67,8 @@ func scalars() []model.ScalarRow {
 			Doc: "A URL.", Examples: []string{"https://mirror.example.org/v2/"}, Reason: textual,
 		},
 		{
-			Go: "config/types/v1alpha1.Endpoint", MinLength: 1, MaxLength: 2048,
-			Doc: "A URL.", Examples: []string{"udp://10.0.0.1:5514/"}, Reason: textual,
-		},
-		{
-			Go: "config/types/meta.ArgValue", Base: model.Arguments, MaxLength: 4096,
-			Doc: "The values of an argument; several repeat it (Talos 1.13).", Examples: []string{"4"},
-			Reason: "a string or a list of strings, which no schema can say; always a list here",
-		},
-		{
 			Go: "config/types/network.PortRange", Base: model.IntOrString, Pattern: `^[0-9]{1,5}-[0-9]{1,5}$`, MaxLength: 11,
 			Doc: "A port or a range of ports.", Examples: []string{"1000-2000"}, Reason: "a number, or a string for a range; Talos refuses a single port as a string",
-		},
-		{
-			Go: "config/types/v1alpha1.Base64Bytes", Base: model.Bytes, MaxLength: 65536,
-			Examples: []string{"AQID"}, Reason: "bytes in base64",
-		},
-		{
-			Go: "config/types/v1alpha1.DiskSize", Base: model.NumberText, Pattern: `^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`, MaxLength: 32,
-			Doc: "A size such as 100GB.", Examples: []string{"100 GB", "10GiB"}, Reason: "a string or a number of bytes",
-		},
-		{
-			Go: "config/types/v1alpha1.FileMode", Base: model.Integer, Maximum: 4095,
-			Doc: "File permissions; the octal 0644 is 420.", Examples: []string{"420"}, Reason: "a number on the wire; Talos refuses a string",
-		},
-		{
-			Go: "config/types/v1alpha1.InstallDiskSizeMatcher", Pattern: `^(>=|<=|>|<|==)? *[0-9]+(\.[0-9]+)? *([kKMGTPE]i?)?B?$`, MaxLength: 32,
-			Doc: "A size, or a comparison such as >= 100GB.", Examples: []string{">= 100GB", "4GB"}, Reason: textual,
 		},
 		{
 			Go: "net/netip.Addr", MaxLength: 64, Pattern: addrPattern,
@@ -91,6 +86,38 @@ func scalars() []model.ScalarRow {
 			Go: "nethelpers.RoutingTable", Base: model.IntOrString, Pattern: `^(unspec|default|main|local|[0-9]{1,10})$`, MaxLength: 10,
 			Doc: "A routing table's name or number.", Examples: []string{"main", "123"}, Reason: textual,
 		},
+	}
+}
+
+// ofTheLegacyDocument are types that the modern kinds do without.
+func ofTheLegacyDocument() []model.ScalarRow {
+	return []model.ScalarRow{
+		{
+			Go: "config/types/v1alpha1.Endpoint", MinLength: 1, MaxLength: 2048,
+			Doc: "A URL.", Examples: []string{"udp://10.0.0.1:5514/"}, Reason: textual,
+		},
+		{
+			Go: "config/types/v1alpha1.Base64Bytes", Base: model.Bytes, MaxLength: 65536,
+			Examples: []string{"AQID"}, Reason: "bytes in base64",
+		},
+		{
+			Go: "config/types/v1alpha1.DiskSize", Base: model.NumberText, Pattern: `^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`, MaxLength: 32,
+			Doc: "A size such as 100GB.", Examples: []string{"100 GB", "10GiB"}, Reason: "a string or a number of bytes",
+		},
+		{
+			Go: "config/types/v1alpha1.FileMode", Base: model.Integer, Maximum: 4095,
+			Doc: "File permissions; the octal 0644 is 420.", Examples: []string{"420"}, Reason: "a number on the wire; Talos refuses a string",
+		},
+		{
+			Go: "config/types/v1alpha1.InstallDiskSizeMatcher", Pattern: `^(>=|<=|>|<|==)? *[0-9]+(\.[0-9]+)? *([kKMGTPE]i?)?B?$`, MaxLength: 32,
+			Doc: "A size, or a comparison such as >= 100GB.", Examples: []string{">= 100GB", "4GB"}, Reason: textual,
+		},
+	}
+}
+
+// enums list the values as machinery spells them when it writes; it reads them in any case.
+func enums() []model.ScalarRow {
+	return []model.ScalarRow{
 		enum("config/types/v1alpha1.InstallDiskType", "ssd", "hdd", "nvme", "sd"),
 		enum("nethelpers.ADLACPActive", "off", "on"),
 		enum("nethelpers.ADSelect", "stable", "bandwidth", "count"),
@@ -129,7 +156,6 @@ func addrExamples() []string { return []string{"10.0.0.1", "fe80::1%eth0"} }
 
 func prefixExamples() []string { return []string{"10.0.0.0/8", "fd00::/64"} }
 
-// enum lists the values as machinery spells them when it writes; it reads them in any case.
 func enum(goType string, values ...string) model.ScalarRow {
 	return model.ScalarRow{Go: goType, Enum: values, Reason: textual}
 }
