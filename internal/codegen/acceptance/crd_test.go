@@ -17,6 +17,7 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -168,6 +169,7 @@ func (s *apiServer) validate(t *testing.T, documents ...string) field.ErrorList 
 	}
 
 	normalize(object)
+	pruning.Prune(object, s.structural, true)
 
 	errs := validation.ValidateCustomResource(nil, object, s.schema)
 	if len(errs) > 0 {

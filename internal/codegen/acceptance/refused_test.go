@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func refusedFields() []refusedField {
 	var walk func(t reflect.Type, path []string)
 
 	walk = func(t reflect.Type, path []string) {
-		switch t.Kind() { //nolint:exhaustive // the other kinds hold no fields
+		switch t.Kind() {
 		case reflect.Pointer:
 			walk(t.Elem(), path)
 		case reflect.Slice:
@@ -133,6 +134,28 @@ func TestRefusedFieldsAreRefused(t *testing.T) {
 				}
 
 				testClientRefuses(t, raw, f.message)
+			})
+		}
+	}
+}
+
+// TestWrongTypesShowNoValue: who writes a secret in a form that it has not is told so, without the secret.
+func TestWrongTypesShowNoValue(t *testing.T) {
+	server := newAPIServer(t)
+
+	for _, f := range refusedFields() {
+		wrong := []any{secret, []any{secret}, map[string]any{"a": secret}, []any{map[string]any{"a": secret}}, 4711, true, []any{[]any{secret}}}
+
+		for i, value := range wrong {
+			t.Run(strings.Join(f.path, ".")+"/"+strconv.Itoa(i), func(t *testing.T) {
+				err := server.validate(t, f.document(t, value)).ToAggregate()
+				if err == nil {
+					t.Fatal("accepted")
+				}
+
+				if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "4711") {
+					t.Errorf("the error shows the value: %v", err)
+				}
 			})
 		}
 	}
