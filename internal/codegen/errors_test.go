@@ -17,7 +17,7 @@ import (
 
 // problemKinds are those of testdata/errors/problems.
 var problemKinds = []string{
-	"Good", "SpecialStruct", "SpecialEnum", "ShortEnum", "FreeForm", "AnyField", "FloatField", "IntKeys", "Untagged", "Recursive", "Nameless",
+	"Good", "SpecialStruct", "SpecialEnum", "ShortEnum", "OtherMerge", "FreeForm", "AnyField", "FloatField", "IntKeys", "Untagged", "Recursive", "Nameless",
 	"SameGoName", "SameWireName", "InlineMap", "NoStruct", "SameTypeName",
 }
 
@@ -72,6 +72,7 @@ func TestModelErrors(t *testing.T) {
 		"same wire name": {only("SameWireName"), `errors/problems.SameWireName: wire name text is wanted`},
 		"same type name": {only("SameTypeName"), "name RegistryMeta: wanted for registry.Meta and for errors/problems/registry.Meta"},
 		"inlined map":    {only("InlineMap"), "field errors/problems.InlineMap.Rest is inlined and not a named struct"},
+		"other merge":    {only("OtherMerge"), `field errors/problems.OtherMerge.Text merges by "shuffle", which is not known`},
 		"no struct":      {only("NoStruct"), "kind NoStruct: errors/problems.NoStruct is not a struct"},
 
 		"kind in no table": {base("Good"), "kind AnyField (errors/problems.AnyField): in no table; offer it, deny it with a reason, or say what it waits for"},

@@ -24,6 +24,18 @@ func decode(t *testing.T, source string) *machineconfigv1alpha1.Document {
 	return doc
 }
 
+func asTree(t *testing.T, source string) any {
+	t.Helper()
+
+	var tree any
+
+	if err := json.Unmarshal([]byte(source), &tree); err != nil {
+		t.Fatal(err)
+	}
+
+	return tree
+}
+
 func TestTalosJSON(t *testing.T) {
 	for name, tc := range map[string]struct{ document, want string }{
 		"kind and version are added": {
@@ -73,6 +85,15 @@ func TestTalosJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := decode(t, tc.document)
+
+			written, err := json.Marshal(doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(asTree(t, tc.document), asTree(t, string(written))); diff != "" {
+				t.Errorf("what the API server gets (-want +got):\n%s", diff)
+			}
 
 			got, err := doc.TalosJSON()
 			if err != nil {

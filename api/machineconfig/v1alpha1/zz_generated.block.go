@@ -51,7 +51,7 @@ type BlockEncryptionKeyTPMOptions struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Pcrs []int64 `json:"pcrs,omitempty"`
+	Pcrs []int64 `json:"pcrs,omitzero"`
 }
 
 type BlockEncryptionSpec struct {
@@ -61,7 +61,7 @@ type BlockEncryptionSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Keys []BlockEncryptionKey `json:"keys,omitempty"`
+	Keys []BlockEncryptionKey `json:"keys,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -79,8 +79,9 @@ type BlockEncryptionSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Options []string `json:"options,omitempty"`
+	Options []string `json:"options,omitzero"`
 
+	// Since Talos 1.14.
 	// +optional
 	AllowDiscards *bool `json:"allowDiscards,omitempty"`
 }
@@ -117,14 +118,17 @@ type BlockFilesystemSpec struct {
 	// +optional
 	ProjectQuotaSupport *bool `json:"projectQuotaSupport,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	XFS *BlockXFSSpec `json:"xfs,omitempty"`
 }
 
 type BlockMountSpec struct {
+	// Since Talos 1.13.
 	// +optional
 	Secure *bool `json:"secure,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	DisableAccessTime *bool `json:"disableAccessTime,omitempty"`
 }
@@ -207,9 +211,11 @@ type ExistingVolumeConfig struct {
 	// +optional
 	Mount *BlockExistingMountSpec `json:"mount,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	Trim *BlockTrimConfig `json:"trim,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	Scrub *BlockScrubConfig `json:"scrub,omitempty"`
 }
@@ -293,12 +299,15 @@ type UserVolumeConfig struct {
 	// +optional
 	Encryption *BlockEncryptionSpec `json:"encryption,omitempty"`
 
+	// Since Talos 1.13.
 	// +optional
 	Mount *BlockUserMountSpec `json:"mount,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	Trim *BlockTrimConfig `json:"trim,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	Scrub *BlockScrubConfig `json:"scrub,omitempty"`
 }
@@ -314,18 +323,22 @@ type VolumeConfig struct {
 	// +optional
 	Provisioning *BlockProvisioningSpec `json:"provisioning,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	Filesystem *BlockSystemVolumeFilesystemSpec `json:"filesystem,omitempty"`
 
 	// +optional
 	Encryption *BlockEncryptionSpec `json:"encryption,omitempty"`
 
+	// Since Talos 1.13.
 	// +optional
 	Mount *BlockMountSpec `json:"mount,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	Trim *BlockTrimConfig `json:"trim,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	Scrub *BlockScrubConfig `json:"scrub,omitempty"`
 }

@@ -35,7 +35,7 @@ type RegistryMirrorConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Endpoints []CRIRegistryEndpoint `json:"endpoints,omitempty"`
+	Endpoints []CRIRegistryEndpoint `json:"endpoints,omitzero"`
 
 	// +optional
 	SkipFallback *bool `json:"skipFallback,omitempty"`

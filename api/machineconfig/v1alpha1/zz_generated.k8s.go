@@ -9,17 +9,17 @@ type K8sNodeIPConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ValidSubnets []string `json:"validSubnets,omitempty"`
+	ValidSubnets []string `json:"validSubnets,omitzero"`
 }
 
 type K8sResourcesConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Requests map[string]Quantity `json:"requests,omitempty"`
+	Requests map[string]Quantity `json:"requests,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Limits map[string]Quantity `json:"limits,omitempty"`
+	Limits map[string]Quantity `json:"limits,omitzero"`
 }
 
 // Sets up the Kubernetes API server (Talos 1.14).
@@ -31,11 +31,11 @@ type KubeAPIServerConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string `json:"env,omitzero"`
 
 	// +optional
 	Resources *K8sResourcesConfig `json:"resources,omitempty"`
@@ -47,7 +47,7 @@ type KubeAPIServerConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	CertExtraSANs []string `json:"certExtraSANs,omitempty"`
+	CertExtraSANs []string `json:"certExtraSANs,omitzero"`
 
 	// +optional
 	StartupProbes *bool `json:"startupProbes,omitempty"`
@@ -65,11 +65,11 @@ type KubeControllerManagerConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string `json:"env,omitzero"`
 
 	// +optional
 	Resources *K8sResourcesConfig `json:"resources,omitempty"`
@@ -93,15 +93,17 @@ type KubeNetworkConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	DNSDomain *string `json:"dnsDomain,omitempty"`
 
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	PodSubnets []MetaPrefix `json:"podSubnets,omitempty"`
+	PodSubnets []MetaPrefix `json:"podSubnets,omitzero"`
 
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ServiceSubnets []MetaPrefix `json:"serviceSubnets,omitempty"`
+	ServiceSubnets []MetaPrefix `json:"serviceSubnets,omitzero"`
 
 	// +optional
 	NodeCIDRMaskSizeIPV4 *int64 `json:"nodeCIDRMaskSizeIPv4,omitempty"`
@@ -124,15 +126,15 @@ type KubeNodeConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Taints map[string]string `json:"taints,omitempty"`
+	Taints map[string]string `json:"taints,omitzero"`
 }
 
 // Sets up the node-local load balancer for the Kubernetes API (Talos 1.14).
@@ -166,7 +168,7 @@ type KubeProxyConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	Resources *K8sResourcesConfig `json:"resources,omitempty"`
@@ -188,11 +190,11 @@ type KubeSchedulerConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string `json:"env,omitzero"`
 
 	// +optional
 	Resources *K8sResourcesConfig `json:"resources,omitempty"`
@@ -205,13 +207,13 @@ type KubeTalosAPIAccessConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	AllowedRoles []string `json:"allowedRoles,omitempty"`
+	AllowedRoles []string `json:"allowedRoles,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	AllowedKubernetesNamespaces []string `json:"allowedKubernetesNamespaces,omitempty"`
+	AllowedKubernetesNamespaces []string `json:"allowedKubernetesNamespaces,omitzero"`
 }
 
 // Sets up the kubelet (Talos 1.14).
@@ -227,13 +229,13 @@ type KubeletConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ClusterDNS []string `json:"clusterDNS,omitempty"`
+	ClusterDNS []string `json:"clusterDNS,omitzero"`
 
 	// +optional
 	DefaultRuntimeSeccompProfileEnabled *bool `json:"defaultRuntimeSeccompProfileEnabled,omitempty"`

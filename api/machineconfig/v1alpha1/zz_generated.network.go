@@ -27,11 +27,12 @@ type BGPInstanceConfig struct {
 	// +optional
 	RouteSource *MetaAddr `json:"routeSource,omitempty"`
 
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Advertise []string `json:"advertise,omitempty"`
+	Advertise []string `json:"advertise,omitzero"`
 
 	// +optional
 	Multipath *bool `json:"multipath,omitempty"`
@@ -44,15 +45,17 @@ type BGPInstanceConfig struct {
 	// +optional
 	InstallRoutes *bool `json:"installRoutes,omitempty"`
 
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ImportRoutes []NetworkBGPImportRoute `json:"importRoutes,omitempty"`
+	ImportRoutes []NetworkBGPImportRoute `json:"importRoutes,omitzero"`
 
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Neighbors []NetworkBGPNeighborConfig `json:"neighbors,omitempty"`
+	Neighbors []NetworkBGPNeighborConfig `json:"neighbors,omitzero"`
 }
 
 // Adds a route that drops packets (Talos 1.13).
@@ -84,7 +87,7 @@ type BondConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Links []string `json:"links,omitempty"`
+	Links []string `json:"links,omitzero"`
 
 	// +optional
 	BondMode *NethelpersBondMode `json:"bondMode,omitempty"`
@@ -118,12 +121,12 @@ type BondConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ARPIPTargets []NetipAddr `json:"arpIpTargets,omitempty"`
+	ARPIPTargets []NetipAddr `json:"arpIpTargets,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	NsIp6Targets []NetipAddr `json:"nsIp6Targets,omitempty"`
+	NsIp6Targets []NetipAddr `json:"nsIp6Targets,omitzero"`
 
 	// +optional
 	ARPValidate *NethelpersARPValidate `json:"arpValidate,omitempty"`
@@ -212,12 +215,12 @@ type BondConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
 	// +optional
 	Multicast *bool `json:"multicast,omitempty"`
@@ -238,7 +241,7 @@ type BridgeConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Links []string `json:"links,omitempty"`
+	Links []string `json:"links,omitzero"`
 
 	// +optional
 	STP *NetworkBridgeSTPConfig `json:"stp,omitempty"`
@@ -257,12 +260,12 @@ type BridgeConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
 	// +optional
 	Multicast *bool `json:"multicast,omitempty"`
@@ -284,6 +287,7 @@ type DHCPv4Config struct {
 	// +optional
 	IgnoreHostname *bool `json:"ignoreHostname,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	IgnoreRoutes *bool `json:"ignoreRoutes,omitempty"`
 
@@ -339,12 +343,12 @@ type DummyLinkConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
 	// +optional
 	Multicast *bool `json:"multicast,omitempty"`
@@ -360,7 +364,7 @@ type EthernetConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Features map[string]bool `json:"features,omitempty"`
+	Features map[string]bool `json:"features,omitzero"`
 
 	// +optional
 	Rings *NetworkEthernetRingsConfig `json:"rings,omitempty"`
@@ -371,7 +375,7 @@ type EthernetConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	WakeOnLan []NethelpersWOLMode `json:"wakeOnLan,omitempty"`
+	WakeOnLan []NethelpersWOLMode `json:"wakeOnLan,omitzero"`
 }
 
 // Has the network count as up only while a URL answers (Talos 1.14).
@@ -437,7 +441,7 @@ type KubeSpanEndpointsConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ExtraAnnouncedEndpoints []NetipAddrPort `json:"extraAnnouncedEndpoints,omitempty"`
+	ExtraAnnouncedEndpoints []NetipAddrPort `json:"extraAnnouncedEndpoints,omitzero"`
 }
 
 // Shares a virtual IP address between the control-plane machines of one network.
@@ -484,12 +488,12 @@ type LinkConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
 	// +optional
 	Multicast *bool `json:"multicast,omitempty"`
@@ -526,7 +530,7 @@ type NetworkBGPImportRoute struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Prefixes []MetaPrefix `json:"prefixes,omitempty"`
+	Prefixes []MetaPrefix `json:"prefixes,omitzero"`
 }
 
 type NetworkBGPNeighborConfig struct {
@@ -666,12 +670,12 @@ type NetworkKubeSpanFiltersConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Endpoints []string `json:"endpoints,omitempty"`
+	Endpoints []string `json:"endpoints,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ExcludeAdvertisedNetworks []MetaPrefix `json:"excludeAdvertisedNetworks,omitempty"`
+	ExcludeAdvertisedNetworks []MetaPrefix `json:"excludeAdvertisedNetworks,omitzero"`
 }
 
 type NetworkLinkSelector struct {
@@ -684,8 +688,9 @@ type NetworkNTPConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Servers []string `json:"servers,omitempty"`
+	Servers []string `json:"servers,omitzero"`
 
+	// Since Talos 1.14.
 	// +optional
 	UseNTS *bool `json:"useNTS,omitempty"`
 }
@@ -694,9 +699,11 @@ type NetworkNameserverConfig struct {
 	// +optional
 	Address *MetaAddr `json:"address,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	Protocol *NethelpersDNSProtocol `json:"protocol,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	TLSServerName *string `json:"tlsServerName,omitempty"`
@@ -707,7 +714,7 @@ type NetworkPTPConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Devices []string `json:"devices,omitempty"`
+	Devices []string `json:"devices,omitzero"`
 }
 
 type NetworkRouteConfig struct {
@@ -745,28 +752,31 @@ type NetworkRuleConfig struct {
 	// +optional
 	PortSelector *NetworkRulePortSelector `json:"portSelector,omitempty"`
 
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Ingress []NetworkIngressRule `json:"ingress,omitempty"`
+	Ingress []NetworkIngressRule `json:"ingress,omitzero"`
 }
 
 type NetworkRulePortSelector struct {
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Ports []NetworkPortRange `json:"ports,omitempty"`
+	Ports []NetworkPortRange `json:"ports,omitzero"`
 
 	// +optional
 	Protocol *NethelpersProtocol `json:"protocol,omitempty"`
 }
 
 type NetworkSearchDomainsConfig struct {
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Domains []string `json:"domains,omitempty"`
+	Domains []string `json:"domains,omitzero"`
 
 	// +optional
 	DisableDefault *bool `json:"disableDefault,omitempty"`
@@ -788,12 +798,12 @@ type NetworkVethPeerConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
 	// +optional
 	Multicast *bool `json:"multicast,omitempty"`
@@ -805,11 +815,12 @@ type ResolverConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Nameservers []NetworkNameserverConfig `json:"nameservers,omitempty"`
+	Nameservers []NetworkNameserverConfig `json:"nameservers,omitzero"`
 
 	// +optional
 	SearchDomains *NetworkSearchDomainsConfig `json:"searchDomains,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	HostDNS *NetworkHostDNSConfig `json:"hostDNS,omitempty"`
 }
@@ -865,7 +876,7 @@ type StaticHostConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Hostnames []string `json:"hostnames,omitempty"`
+	Hostnames []string `json:"hostnames,omitzero"`
 }
 
 // Has the network count as up only while a TCP endpoint answers (Talos 1.13).
@@ -937,12 +948,12 @@ type VLANConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
 	// +optional
 	Multicast *bool `json:"multicast,omitempty"`
@@ -963,7 +974,7 @@ type VRFConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Links []string `json:"links,omitempty"`
+	Links []string `json:"links,omitzero"`
 
 	// +optional
 	Table *NethelpersRoutingTable `json:"table,omitempty"`
@@ -979,12 +990,12 @@ type VRFConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
 	// +optional
 	Multicast *bool `json:"multicast,omitempty"`
@@ -1012,12 +1023,12 @@ type VethConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Addresses []NetworkAddressConfig `json:"addresses,omitempty"`
+	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []NetworkRouteConfig `json:"routes,omitempty"`
+	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
 	// +optional
 	Multicast *bool `json:"multicast,omitempty"`

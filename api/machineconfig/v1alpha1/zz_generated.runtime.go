@@ -24,7 +24,7 @@ type KernelModuleConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Parameters []string `json:"parameters,omitempty"`
+	Parameters []string `json:"parameters,omitzero"`
 }
 
 // Sends the kernel's log to an endpoint.
@@ -48,6 +48,7 @@ type OOMConfig struct {
 	// +optional
 	CgroupRankingExpression *CELExpression `json:"cgroupRankingExpression,omitempty"`
 
+	// Since Talos 1.14.
 	// +optional
 	StrictCgroupClassOrdering *bool `json:"strictCgroupClassOrdering,omitempty"`
 
@@ -86,7 +87,7 @@ type SecurityProfileConfig struct {
 type SysctlConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Params map[string]string `json:"params,omitempty"`
+	Params map[string]string `json:"params,omitzero"`
 }
 
 // Sets values in /sys (Talos 1.14).
@@ -94,7 +95,7 @@ type SysctlConfig struct {
 type SysfsConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Params map[string]string `json:"params,omitempty"`
+	Params map[string]string `json:"params,omitzero"`
 }
 
 // Adds udev rules (Talos 1.14).
@@ -104,7 +105,7 @@ type UdevRulesConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Rules []string `json:"rules,omitempty"`
+	Rules []string `json:"rules,omitzero"`
 }
 
 // Sets what is installed to which disk (Talos 1.14).

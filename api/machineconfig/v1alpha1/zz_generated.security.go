@@ -10,7 +10,7 @@ type ImageVerificationConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Rules []SecurityImageVerificationRuleV1Alpha1 `json:"rules,omitempty"`
+	Rules []SecurityImageVerificationRuleV1Alpha1 `json:"rules,omitzero"`
 }
 
 type SecurityImageKeylessVerifierV1Alpha1 struct {

@@ -27,22 +27,22 @@ type V1alpha1APIServerConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ExtraVolumes []V1alpha1VolumeMountConfig `json:"extraVolumes,omitempty"`
+	ExtraVolumes []V1alpha1VolumeMountConfig `json:"extraVolumes,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string `json:"env,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	CertSANs []string `json:"certSANs,omitempty"`
+	CertSANs []string `json:"certSANs,omitzero"`
 
 	// +optional
 	DisablePodSecurityPolicy *bool `json:"disablePodSecurityPolicy,omitempty"`
@@ -50,7 +50,7 @@ type V1alpha1APIServerConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	AdmissionControl []V1alpha1AdmissionPluginConfig `json:"admissionControl,omitempty"`
+	AdmissionControl []V1alpha1AdmissionPluginConfig `json:"admissionControl,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="apiServer.auditPolicy: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
@@ -62,7 +62,7 @@ type V1alpha1APIServerConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	AuthorizationConfig []V1alpha1AuthorizationConfigAuthorizerConfig `json:"authorizationConfig,omitempty"`
+	AuthorizationConfig []V1alpha1AuthorizationConfigAuthorizerConfig `json:"authorizationConfig,omitzero"`
 }
 
 type V1alpha1AdminKubeconfigConfig struct {
@@ -99,18 +99,18 @@ type V1alpha1Bond struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Interfaces []string `json:"interfaces,omitempty"`
+	Interfaces []string `json:"interfaces,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	DeviceSelectors []V1alpha1NetworkDeviceSelector `json:"deviceSelectors,omitempty"`
+	DeviceSelectors []V1alpha1NetworkDeviceSelector `json:"deviceSelectors,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ARPIPTarget []string `json:"arpIPTarget,omitempty"`
+	ARPIPTarget []string `json:"arpIPTarget,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -231,7 +231,7 @@ type V1alpha1Bridge struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Interfaces []string `json:"interfaces,omitempty"`
+	Interfaces []string `json:"interfaces,omitzero"`
 
 	// +optional
 	STP *V1alpha1STP `json:"stp,omitempty"`
@@ -260,7 +260,7 @@ type V1alpha1CNIConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Urls []string `json:"urls,omitempty"`
+	Urls []string `json:"urls,omitzero"`
 
 	// +optional
 	Flannel *V1alpha1FlannelCNIConfig `json:"flannel,omitempty"`
@@ -304,7 +304,7 @@ type V1alpha1ClusterConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
-	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitempty" refused:"cluster.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
+	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitzero" refused:"cluster.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
 
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.aggregatorCA: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
@@ -342,16 +342,16 @@ type V1alpha1ClusterConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ExtraManifests []string `json:"extraManifests,omitempty"`
+	ExtraManifests []string `json:"extraManifests,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraManifestHeaders map[string]string `json:"extraManifestHeaders,omitempty"`
+	ExtraManifestHeaders map[string]string `json:"extraManifestHeaders,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	InlineManifests []V1alpha1ClusterInlineManifest `json:"inlineManifests,omitempty"`
+	InlineManifests []V1alpha1ClusterInlineManifest `json:"inlineManifests,omitzero"`
 
 	// +optional
 	AdminKubeconfig *V1alpha1AdminKubeconfigConfig `json:"adminKubeconfig,omitempty"`
@@ -389,17 +389,19 @@ type V1alpha1ClusterNetworkConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	DNSDomain *string `json:"dnsDomain,omitempty"`
 
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	PodSubnets []string `json:"podSubnets,omitempty"`
+	PodSubnets []string `json:"podSubnets,omitzero"`
 
+	// Replaces what earlier layers set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ServiceSubnets []string `json:"serviceSubnets,omitempty"`
+	ServiceSubnets []string `json:"serviceSubnets,omitzero"`
 }
 
 type V1alpha1ControlPlaneConfig struct {
@@ -418,16 +420,16 @@ type V1alpha1ControllerManagerConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ExtraVolumes []V1alpha1VolumeMountConfig `json:"extraVolumes,omitempty"`
+	ExtraVolumes []V1alpha1VolumeMountConfig `json:"extraVolumes,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string `json:"env,omitzero"`
 
 	// +optional
 	Resources *V1alpha1ResourcesConfig `json:"resources,omitempty"`
@@ -471,7 +473,7 @@ type V1alpha1Device struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Addresses []string `json:"addresses,omitempty"`
+	Addresses []string `json:"addresses,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -480,7 +482,7 @@ type V1alpha1Device struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []V1alpha1Route `json:"routes,omitempty"`
+	Routes []V1alpha1Route `json:"routes,omitzero"`
 
 	// +optional
 	Bond *V1alpha1Bond `json:"bond,omitempty"`
@@ -494,7 +496,7 @@ type V1alpha1Device struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Vlans []V1alpha1Vlan `json:"vlans,omitempty"`
+	Vlans []V1alpha1Vlan `json:"vlans,omitzero"`
 
 	// +optional
 	MTU *int64 `json:"mtu,omitempty"`
@@ -546,7 +548,7 @@ type V1alpha1DeviceWireguardConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Peers []V1alpha1DeviceWireguardPeer `json:"peers,omitempty"`
+	Peers []V1alpha1DeviceWireguardPeer `json:"peers,omitzero"`
 }
 
 type V1alpha1DeviceWireguardPeer struct {
@@ -565,7 +567,7 @@ type V1alpha1DeviceWireguardPeer struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	AllowedIPs []string `json:"allowedIPs,omitempty"`
+	AllowedIPs []string `json:"allowedIPs,omitzero"`
 }
 
 type V1alpha1DiscoveryRegistriesConfig struct {
@@ -593,7 +595,7 @@ type V1alpha1EncryptionConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Keys []V1alpha1EncryptionKey `json:"keys,omitempty"`
+	Keys []V1alpha1EncryptionKey `json:"keys,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -611,7 +613,7 @@ type V1alpha1EncryptionConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Options []string `json:"options,omitempty"`
+	Options []string `json:"options,omitzero"`
 }
 
 type V1alpha1EncryptionKey struct {
@@ -657,7 +659,7 @@ type V1alpha1EtcdConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -667,13 +669,13 @@ type V1alpha1EtcdConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	AdvertisedSubnets []string `json:"advertisedSubnets,omitempty"`
+	AdvertisedSubnets []string `json:"advertisedSubnets,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ListenSubnets []string `json:"listenSubnets,omitempty"`
+	ListenSubnets []string `json:"listenSubnets,omitzero"`
 }
 
 type V1alpha1ExternalCloudProviderConfig struct {
@@ -684,7 +686,7 @@ type V1alpha1ExternalCloudProviderConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Manifests []string `json:"manifests,omitempty"`
+	Manifests []string `json:"manifests,omitzero"`
 }
 
 type V1alpha1ExtraHost struct {
@@ -696,7 +698,7 @@ type V1alpha1ExtraHost struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Aliases []string `json:"aliases,omitempty"`
+	Aliases []string `json:"aliases,omitzero"`
 }
 
 type V1alpha1ExtraMount struct {
@@ -716,17 +718,17 @@ type V1alpha1ExtraMount struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Options []string `json:"options,omitempty"`
+	Options []string `json:"options,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	UIDMappings []V1alpha1LinuxIDMapping `json:"uidMappings,omitempty"`
+	UIDMappings []V1alpha1LinuxIDMapping `json:"uidMappings,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	GIDMappings []V1alpha1LinuxIDMapping `json:"gidMappings,omitempty"`
+	GIDMappings []V1alpha1LinuxIDMapping `json:"gidMappings,omitzero"`
 }
 
 type V1alpha1FeaturesConfig struct {
@@ -764,8 +766,9 @@ type V1alpha1FlannelCNIConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ExtraArgs []string `json:"extraArgs,omitempty"`
+	ExtraArgs []string `json:"extraArgs,omitzero"`
 
+	// Since Talos 1.13.
 	// +optional
 	KubeNetworkPoliciesEnabled *bool `json:"kubeNetworkPoliciesEnabled,omitempty"`
 }
@@ -798,7 +801,7 @@ type V1alpha1InstallConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ExtraKernelArgs []string `json:"extraKernelArgs,omitempty"`
+	ExtraKernelArgs []string `json:"extraKernelArgs,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -807,7 +810,7 @@ type V1alpha1InstallConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Extensions []V1alpha1InstallExtensionConfig `json:"extensions,omitempty"`
+	Extensions []V1alpha1InstallExtensionConfig `json:"extensions,omitzero"`
 
 	// +optional
 	Bootloader *bool `json:"bootloader,omitempty"`
@@ -868,7 +871,7 @@ type V1alpha1KernelConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Modules []V1alpha1KernelModuleConfig `json:"modules,omitempty"`
+	Modules []V1alpha1KernelModuleConfig `json:"modules,omitzero"`
 }
 
 type V1alpha1KernelModuleConfig struct {
@@ -880,7 +883,7 @@ type V1alpha1KernelModuleConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Parameters []string `json:"parameters,omitempty"`
+	Parameters []string `json:"parameters,omitzero"`
 }
 
 type V1alpha1KubePrism struct {
@@ -896,13 +899,14 @@ type V1alpha1KubeSpanFilters struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Endpoints []string `json:"endpoints,omitempty"`
+	Endpoints []string `json:"endpoints,omitzero"`
 
+	// Since Talos 1.13.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ExcludeAdvertisedNetworks []string `json:"excludeAdvertisedNetworks,omitempty"`
+	ExcludeAdvertisedNetworks []string `json:"excludeAdvertisedNetworks,omitzero"`
 }
 
 type V1alpha1KubeletConfig struct {
@@ -914,16 +918,16 @@ type V1alpha1KubeletConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ClusterDNS []string `json:"clusterDNS,omitempty"`
+	ClusterDNS []string `json:"clusterDNS,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ExtraMounts []V1alpha1ExtraMount `json:"extraMounts,omitempty"`
+	ExtraMounts []V1alpha1ExtraMount `json:"extraMounts,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="kubelet.extraConfig: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
@@ -954,7 +958,7 @@ type V1alpha1KubeletNodeIPConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	ValidSubnets []string `json:"validSubnets,omitempty"`
+	ValidSubnets []string `json:"validSubnets,omitzero"`
 }
 
 type V1alpha1KubernetesTalosAPIAccessConfig struct {
@@ -965,13 +969,13 @@ type V1alpha1KubernetesTalosAPIAccessConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	AllowedRoles []string `json:"allowedRoles,omitempty"`
+	AllowedRoles []string `json:"allowedRoles,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	AllowedKubernetesNamespaces []string `json:"allowedKubernetesNamespaces,omitempty"`
+	AllowedKubernetesNamespaces []string `json:"allowedKubernetesNamespaces,omitzero"`
 }
 
 type V1alpha1LinuxIDMapping struct {
@@ -995,7 +999,7 @@ type V1alpha1LoggingConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Destinations []V1alpha1LoggingDestination `json:"destinations,omitempty"`
+	Destinations []V1alpha1LoggingDestination `json:"destinations,omitzero"`
 }
 
 type V1alpha1LoggingDestination struct {
@@ -1008,7 +1012,7 @@ type V1alpha1LoggingDestination struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraTags map[string]string `json:"extraTags,omitempty"`
+	ExtraTags map[string]string `json:"extraTags,omitzero"`
 }
 
 type V1alpha1MachineConfig struct {
@@ -1027,13 +1031,13 @@ type V1alpha1MachineConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="false",message="machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
-	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitempty" refused:"machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
+	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitzero" refused:"machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	CertSANs []string `json:"certSANs,omitempty"`
+	CertSANs []string `json:"certSANs,omitzero"`
 
 	// +optional
 	ControlPlane *V1alpha1MachineControlPlaneConfig `json:"controlPlane,omitempty"`
@@ -1044,7 +1048,7 @@ type V1alpha1MachineConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="false",message="machine.pods: not offered yet: whole pods are too large for the schema",reason="FieldValueForbidden"
-	Pods []RefusedObject `json:"pods,omitempty" refused:"machine.pods: not offered yet: whole pods are too large for the schema"`
+	Pods []RefusedObject `json:"pods,omitzero" refused:"machine.pods: not offered yet: whole pods are too large for the schema"`
 
 	// +optional
 	Network *V1alpha1NetworkConfig `json:"network,omitempty"`
@@ -1052,7 +1056,7 @@ type V1alpha1MachineConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Disks []V1alpha1MachineDisk `json:"disks,omitempty"`
+	Disks []V1alpha1MachineDisk `json:"disks,omitzero"`
 
 	// +optional
 	Install *V1alpha1InstallConfig `json:"install,omitempty"`
@@ -1060,22 +1064,22 @@ type V1alpha1MachineConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Files []V1alpha1MachineFile `json:"files,omitempty"`
+	Files []V1alpha1MachineFile `json:"files,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string `json:"env,omitzero"`
 
 	// +optional
 	Time *V1alpha1TimeConfig `json:"time,omitempty"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Sysctls map[string]string `json:"sysctls,omitempty"`
+	Sysctls map[string]string `json:"sysctls,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Sysfs map[string]string `json:"sysfs,omitempty"`
+	Sysfs map[string]string `json:"sysfs,omitzero"`
 
 	// +optional
 	Registries *V1alpha1RegistriesConfig `json:"registries,omitempty"`
@@ -1098,7 +1102,7 @@ type V1alpha1MachineConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	SeccompProfiles []V1alpha1MachineSeccompProfile `json:"seccompProfiles,omitempty"`
+	SeccompProfiles []V1alpha1MachineSeccompProfile `json:"seccompProfiles,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="machine.baseRuntimeSpecOverrides: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
@@ -1106,15 +1110,15 @@ type V1alpha1MachineConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+	NodeLabels map[string]string `json:"nodeLabels,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	NodeAnnotations map[string]string `json:"nodeAnnotations,omitempty"`
+	NodeAnnotations map[string]string `json:"nodeAnnotations,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	NodeTaints map[string]string `json:"nodeTaints,omitempty"`
+	NodeTaints map[string]string `json:"nodeTaints,omitzero"`
 }
 
 type V1alpha1MachineControlPlaneConfig struct {
@@ -1138,7 +1142,7 @@ type V1alpha1MachineDisk struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Partitions []V1alpha1DiskPartition `json:"partitions,omitempty"`
+	Partitions []V1alpha1DiskPartition `json:"partitions,omitzero"`
 }
 
 type V1alpha1MachineFile struct {
@@ -1181,24 +1185,24 @@ type V1alpha1NetworkConfig struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Interfaces []V1alpha1Device `json:"interfaces,omitempty"`
+	Interfaces []V1alpha1Device `json:"interfaces,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Nameservers []string `json:"nameservers,omitempty"`
+	Nameservers []string `json:"nameservers,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	SearchDomains []string `json:"searchDomains,omitempty"`
+	SearchDomains []string `json:"searchDomains,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ExtraHostEntries []V1alpha1ExtraHost `json:"extraHostEntries,omitempty"`
+	ExtraHostEntries []V1alpha1ExtraHost `json:"extraHostEntries,omitzero"`
 
 	// +optional
 	Kubespan *V1alpha1NetworkKubeSpan `json:"kubespan,omitempty"`
@@ -1268,17 +1272,17 @@ type V1alpha1ProxyConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 }
 
 type V1alpha1RegistriesConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Mirrors map[string]V1alpha1RegistryMirrorConfig `json:"mirrors,omitempty"`
+	Mirrors map[string]V1alpha1RegistryMirrorConfig `json:"mirrors,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Config map[string]V1alpha1RegistryConfig `json:"config,omitempty"`
+	Config map[string]V1alpha1RegistryConfig `json:"config,omitzero"`
 }
 
 type V1alpha1RegistryConfig struct {
@@ -1300,7 +1304,7 @@ type V1alpha1RegistryMirrorConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Endpoints []string `json:"endpoints,omitempty"`
+	Endpoints []string `json:"endpoints,omitzero"`
 
 	// +optional
 	OverridePath *bool `json:"overridePath,omitempty"`
@@ -1324,7 +1328,7 @@ type V1alpha1RegistryTLSConfig struct {
 	ClientIdentity *RefusedObject `json:"clientIdentity,omitempty" refused:"clientIdentity: a credential; use TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef"`
 
 	// +optional
-	CA V1alpha1Base64Bytes `json:"ca,omitempty"`
+	CA V1alpha1Base64Bytes `json:"ca,omitzero"`
 
 	// +optional
 	InsecureSkipVerify *bool `json:"insecureSkipVerify,omitempty"`
@@ -1333,11 +1337,11 @@ type V1alpha1RegistryTLSConfig struct {
 type V1alpha1ResourcesConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Requests map[string]Quantity `json:"requests,omitempty"`
+	Requests map[string]Quantity `json:"requests,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Limits map[string]Quantity `json:"limits,omitempty"`
+	Limits map[string]Quantity `json:"limits,omitzero"`
 }
 
 type V1alpha1Route struct {
@@ -1376,16 +1380,16 @@ type V1alpha1SchedulerConfig struct {
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitempty"`
+	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	ExtraVolumes []V1alpha1VolumeMountConfig `json:"extraVolumes,omitempty"`
+	ExtraVolumes []V1alpha1VolumeMountConfig `json:"extraVolumes,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string `json:"env,omitzero"`
 
 	// +optional
 	Resources *V1alpha1ResourcesConfig `json:"resources,omitempty"`
@@ -1411,7 +1415,7 @@ type V1alpha1TimeConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Servers []string `json:"servers,omitempty"`
+	Servers []string `json:"servers,omitzero"`
 
 	// +optional
 	BootTimeout *TimeDuration `json:"bootTimeout,omitempty"`
@@ -1422,7 +1426,7 @@ type V1alpha1UdevConfig struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Rules []string `json:"rules,omitempty"`
+	Rules []string `json:"rules,omitzero"`
 }
 
 type V1alpha1Vlan struct {
@@ -1430,7 +1434,7 @@ type V1alpha1Vlan struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
-	Addresses []string `json:"addresses,omitempty"`
+	Addresses []string `json:"addresses,omitzero"`
 
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -1439,7 +1443,7 @@ type V1alpha1Vlan struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
-	Routes []V1alpha1Route `json:"routes,omitempty"`
+	Routes []V1alpha1Route `json:"routes,omitzero"`
 
 	// +optional
 	DHCP *bool `json:"dhcp,omitempty"`

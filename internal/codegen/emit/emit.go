@@ -160,8 +160,13 @@ func base(s *model.Scalar) string {
 
 func tag(f *model.Field) string {
 	options := ",omitempty"
-	if f.Required {
+
+	switch {
+	case f.Required:
 		options = ""
+	case !strings.HasPrefix(goType(f), "*"):
+		// An empty list or map that the user wrote is kept, like a zero: in Talos it can mean something.
+		options = ",omitzero"
 	}
 
 	out := fmt.Sprintf("json:%q", f.JSON+options)

@@ -16,7 +16,8 @@ func (b *builder) fields(owner *types.Named, st *types.Struct, at string) []*Fie
 		v := st.Field(i)
 		key := b.rows.shortType(owner) + "." + v.Name()
 
-		tag, tagged := reflect.StructTag(st.Tag(i)).Lookup("yaml")
+		tags := reflect.StructTag(st.Tag(i))
+		tag, tagged := tags.Lookup("yaml")
 		name, options, _ := strings.Cut(tag, ",")
 
 		switch {
@@ -29,13 +30,28 @@ func (b *builder) fields(owner *types.Named, st *types.Struct, at string) []*Fie
 		case !tagged || name == "":
 			b.fail("%s: field %s has no yaml tag with a name; what it is called on the wire would be a guess", at, key)
 		default:
-			if f := b.field(v, key, name, at+"."+name); f != nil {
-				out = append(out, f)
+			f := b.field(v, key, name, at+"."+name)
+			if f == nil {
+				continue
 			}
+
+			b.mergeNote(f, tags.Get("merge"), key, at)
+
+			out = append(out, f)
 		}
 	}
 
 	return out
+}
+
+// mergeNote tells how a field merges where that is not what its form suggests.
+func (b *builder) mergeNote(f *Field, merge, key, at string) {
+	switch {
+	case merge != "" && merge != "replace":
+		b.fail("%s: field %s merges by %q, which is not known", at, key, merge)
+	case merge == "replace" && f.Note == "" && f.Refusal == "":
+		f.Note = "Replaces what earlier layers set."
+	}
 }
 
 func (b *builder) inlined(v *types.Var, key, at string) []*Field {

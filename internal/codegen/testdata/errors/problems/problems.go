@@ -13,6 +13,7 @@ func init() {
 	registry.Register("SpecialStruct", func(string) any { return &SpecialStruct{} })
 	registry.Register("SpecialEnum", func(string) any { return &SpecialEnum{} })
 	registry.Register("ShortEnum", func(string) any { return &ShortEnum{} })
+	registry.Register("OtherMerge", func(string) any { return &OtherMerge{} })
 	registry.Register("FreeForm", func(string) any { return &FreeForm{} })
 	registry.Register("AnyField", func(string) any { return &AnyField{} })
 	registry.Register("FloatField", func(string) any { return &FloatField{} })
@@ -63,6 +64,11 @@ const (
 	PhaseReady
 	PhaseDefault = PhaseWaiting
 )
+
+// OtherMerge has a field that merges in a way that no one knows.
+type OtherMerge struct {
+	Text []string `yaml:"text" merge:"shuffle"`
+}
 
 // FreeForm has a named map.
 type FreeForm struct {

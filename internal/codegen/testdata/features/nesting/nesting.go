@@ -27,7 +27,7 @@ type Link struct {
 // Common is inlined into both.
 type Common struct {
 	Addresses []Address         `yaml:"addresses,omitempty"`
-	Routes    []*Route          `yaml:"routes,omitempty"`
+	Routes    []*Route          `yaml:"routes,omitempty" merge:"replace"`
 	Extra     map[string]*Route `yaml:"extra,omitempty"`
 	Empty     *Empty            `yaml:"empty,omitempty"`
 }
