@@ -261,7 +261,7 @@ secrets bundle: certs is missing`
 			b.Secrets.AESCBCEncryptionSecret = b.Secrets.SecretboxEncryptionSecret
 		}},
 		"an authority of RSA": {change: func(t *testing.T, b *secrets.Bundle) {
-			b.Certs.K8s.Crt, b.Certs.K8s.Key = authority(t, x509.RSA(true))
+			b.Certs.K8s.Crt, b.Certs.K8s.Key = authority(t, x509.RSA(true), x509.Bits(2048))
 		}},
 		"a service account key in PKCS 8": {change: func(t *testing.T, b *secrets.Bundle) { b.Certs.K8sServiceAccount.Key = pkcs8Key(t) }},
 		"nothing":                         {change: func(_ *testing.T, b *secrets.Bundle) { *b = secrets.Bundle{} }, want: empty},
