@@ -90,7 +90,7 @@ var badObjects = map[string]badInput{
 	"pool selector with an unknown operator": {
 		change: change(func(in *machineconfig.Input) {
 			clusterConfig(in).Spec.Talos.Pools = []bootstrapv1.TalosPool{{
-				Name: "gpu", MachineSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "gpu", Operator: "Is"}}},
+				Name: "gpu", MachineSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "gpu", Operator: "Is"}}},
 			}}
 		}),
 		at: "System layer: TalosClusterConfig c1 spec.talos.pools[gpu] | | machineSelector",

@@ -91,7 +91,7 @@ func acceptCAs(in *Input, provider machineryconfig.Provider) error {
 		document.APIAcceptedCAs = append(document.APIAcceptedCAs, accepted.kubernetes...)
 	} else {
 		for _, certificate := range accepted.kubernetes {
-			config.ClusterConfig.ClusterAcceptedCAs = append(config.ClusterConfig.ClusterAcceptedCAs, &x509.PEMEncodedCertificate{Crt: []byte(certificate)}) //nolint:staticcheck // what contracts before 1.14 have
+			config.ClusterConfig.ClusterAcceptedCAs = append(config.ClusterConfig.ClusterAcceptedCAs, &x509.PEMEncodedCertificate{Crt: []byte(certificate)})
 		}
 	}
 
@@ -148,7 +148,7 @@ func repairEncryption(in *Input, provider machineryconfig.Provider) error {
 
 	document, ok := documentOf[*k8s.KubeEtcdEncryptionConfigV1Alpha1](provider.Documents())
 	if !ok {
-		provider.RawV1Alpha1().ClusterConfig.ClusterAESCBCEncryptionSecret = key //nolint:staticcheck // what contracts before 1.14 have
+		provider.RawV1Alpha1().ClusterConfig.ClusterAESCBCEncryptionSecret = key
 
 		return nil
 	}

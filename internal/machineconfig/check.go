@@ -139,8 +139,8 @@ func (r *render) undecodable(merged *merge.Config) []finding {
 		found := finding{document: id, err: err}
 
 		// The merge's own loader finds the same faults and knows the field.
-		var detail *merge.Error
-		if _, err = merge.Load(data); errors.As(err, &detail) {
+		_, err = merge.Load(data)
+		if detail, ok := errors.AsType[*merge.Error](err); ok {
 			found.field, found.err = detail.Pointer, fmt.Errorf("not set, or %w", detail.Err)
 		}
 
@@ -173,8 +173,7 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 		for _, err := range flatten(version.CheckDocument(talos, kind, merged.Pointers(id)...)) {
 			found := finding{document: id, err: err}
 
-			var tooNew *version.TooNewError
-			if errors.As(err, &tooNew) {
+			if tooNew, ok := errors.AsType[*version.TooNewError](err); ok {
 				found.field = tooNew.Field
 			}
 
@@ -207,7 +206,7 @@ func controlPlaneOnly(controlPlane bool, merged *merge.Config) []finding {
 // refusedByTalos runs Talos' own validation. The rules of single documents are run once more to learn which document breaks
 // them; WithLocal because machinery would otherwise check the kubelet against its own range of Kubernetes versions.
 func refusedByTalos(provider machineryconfig.Provider, mode validation.RuntimeMode) []finding {
-	_, err := provider.Validate(mode, validation.WithLocal())
+	_, err := provider.ValidateAsClient(mode, validation.WithLocal())
 	if err == nil {
 		return nil
 	}

@@ -77,12 +77,11 @@ func Errors(err error) []*Error {
 		return nil
 	}
 
-	var fault *Error
 	if direct, ok := err.(*Error); ok { //nolint:errorlint // a walk over the tree looks at each node itself
 		return []*Error{direct}
 	}
 
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // a walk over the tree looks at each node itself
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Error
 		for _, each := range joined.Unwrap() {
 			all = append(all, Errors(each)...)
@@ -91,7 +90,7 @@ func Errors(err error) []*Error {
 		return all
 	}
 
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*Error](err); ok {
 		return []*Error{fault}
 	}
 

@@ -155,9 +155,3 @@ func patch(t testing.TB, text string) *machineconfig.Patch {
 
 	return machineconfig.ParsePatch(object)
 }
-
-func documentPatch(t testing.TB, name, documents string) *machineconfig.Patch {
-	t.Helper()
-
-	return patch(t, "metadata: {name: "+name+"}\nspec:\n  layer: Cluster\n  clusterName: c1\n  documents:\n"+documents)
-}

@@ -134,7 +134,7 @@ func loadsAndValidates(t *testing.T, config []byte) {
 		t.Fatalf("does not load: %v", err)
 	}
 
-	if _, err = loaded.Validate(metal{}, validation.WithLocal()); err != nil {
+	if _, err = loaded.ValidateAsClient(metal{}, validation.WithLocal()); err != nil {
 		t.Fatalf("does not validate: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ func isHostname(document merge.PatchDocument) bool { return document.ID == hostn
 // stays, for Talos to refuse.
 func (r *render) finish(merged *merge.Config) error {
 	machine, _ := legacyOf(merged.Documents())
-	if r.userHostname || machine.MachineNetwork == nil || machine.MachineNetwork.NetworkHostname == "" { //nolint:staticcheck // a patch may still use it
+	if r.userHostname || machine.MachineNetwork == nil || machine.MachineNetwork.NetworkHostname == "" {
 		return nil
 	}
 

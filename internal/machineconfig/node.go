@@ -24,6 +24,12 @@ const criCustomization = "/etc/cri/conf.d/20-customization.part"
 // kubeletOwnArgs are the kubelet's flags that Talos sets itself and refuses from a config, when it starts the kubelet.
 var kubeletOwnArgs = []string{"bootstrap-kubeconfig", "kubeconfig", "container-runtime", "container-runtime-endpoint", "config", "cert-dir"}
 
+// longhornAnnotations are the annotations that Longhorn ignores as a whole, without a word, when anything in them is wrong.
+var longhornAnnotations = map[string]func(string) error{
+	storage.LonghornDisksConfigAnnotation: storage.CheckDisksConfig,
+	storage.LonghornNodeTagsAnnotation:    storage.CheckNodeTags,
+}
+
 // nodeSettings are what the config says of the Node object, in whichever document.
 type nodeSettings struct {
 	id                          merge.ID
@@ -35,7 +41,7 @@ func nodeSettingsOf(merged *merge.Config) []nodeSettings {
 	machine, _ := legacyOf(merged.Documents())
 	settings := []nodeSettings{{
 		id:     merge.ID{Kind: merge.LegacyKind},
-		labels: machine.MachineNodeLabels, annotations: machine.MachineNodeAnnotations, taints: machine.MachineNodeTaints, //nolint:staticcheck // what contracts before 1.14 have
+		labels: machine.MachineNodeLabels, annotations: machine.MachineNodeAnnotations, taints: machine.MachineNodeTaints,
 		base: "/machine/node",
 	}}
 
@@ -66,10 +72,11 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	for _, settings := range nodeSettingsOf(merged) {
 		findings = append(findings, r.forbiddenLabels(settings)...)
 
-		key := storage.LonghornDisksConfigAnnotation
-		if value, ok := settings.annotations[key]; ok {
-			if err := storage.CheckDisksConfig(value); err != nil {
-				findings = append(findings, finding{settings.id, settings.pointer("annotations", key), err})
+		for _, key := range slices.Sorted(maps.Keys(longhornAnnotations)) {
+			if value, ok := settings.annotations[key]; ok {
+				if err := longhornAnnotations[key](value); err != nil {
+					findings = append(findings, finding{settings.id, settings.pointer("annotations", key), err})
+				}
 			}
 		}
 	}
@@ -119,7 +126,7 @@ func badFiles(merged *merge.Config) []finding {
 
 	var findings []finding
 
-	for i, file := range machine.MachineFiles { //nolint:staticcheck // a patch may still use it
+	for i, file := range machine.MachineFiles {
 		at := func(field string, err error) {
 			findings = append(findings, finding{merge.ID{Kind: merge.LegacyKind}, fmt.Sprintf("/machine/files/%d/%s", i, field), err})
 		}
@@ -148,7 +155,7 @@ func ownKubeletArgs(merged *merge.Config) []finding {
 	var all []extraArgs
 
 	machine, _ := legacyOf(merged.Documents())
-	if kubelet := machine.MachineKubelet; kubelet != nil { //nolint:staticcheck // what contracts before 1.14 have
+	if kubelet := machine.MachineKubelet; kubelet != nil {
 		all = append(all, extraArgs{merge.ID{Kind: merge.LegacyKind}, "/machine/kubelet/extraArgs/", kubelet.KubeletExtraArgs})
 	}
 
@@ -161,7 +168,7 @@ func ownKubeletArgs(merged *merge.Config) []finding {
 	for _, each := range all {
 		for _, name := range kubeletOwnArgs {
 			if _, ok := each.args[name]; ok {
-				findings = append(findings, finding{each.id, each.pointer + name, errors.New("Talos sets this kubelet flag itself and refuses another value: remove it")})
+				findings = append(findings, finding{each.id, each.pointer + name, errors.New("set by Talos itself, which refuses another value for this kubelet flag: remove it")})
 			}
 		}
 	}
@@ -196,5 +203,27 @@ func (r *render) notices(merged *merge.Config) ([]string, error) {
 		}
 	}
 
-	return notices, nil
+	return append(notices, harmfulMounts(merged)...), nil
+}
+
+// harmfulMounts finds kubelet mounts that do damage: under /var/mnt, Talos mounts user volumes itself, and a shared mount there
+// multiplies with every start of the kubelet; the Longhorn directory would come to lie on the EPHEMERAL volume.
+func harmfulMounts(merged *merge.Config) []string {
+	machine, _ := legacyOf(merged.Documents())
+	if machine.MachineKubelet == nil {
+		return nil
+	}
+
+	var notices []string
+
+	for i, mount := range machine.MachineKubelet.KubeletExtraMounts {
+		destination := path.Clean(mount.Destination)
+		if strings.HasPrefix(destination, "/var/mnt/") || destination == "/var/lib/longhorn" {
+			notices = append(notices, fmt.Sprintf(
+				"%s: /machine/kubelet/extraMounts/%d: %s: Talos mounts user volumes below /var/mnt into the kubelet itself, and a mount of its own hides the volume or multiplies: remove it",
+				merge.LegacyKind, i, destination))
+		}
+	}
+
+	return notices
 }

@@ -28,7 +28,6 @@ type protectedLeaf struct {
 	value   func([]config.Document) any
 }
 
-//nolint:staticcheck // the deprecated fields are what contracts before 1.14 have
 var protectedLeaves = []protectedLeaf{
 	{"/machine/type", errClusterIdentity, func(c []config.Document) any { m, _ := legacyOf(c); return m.MachineType }},
 	{"/machine/token", errClusterSecret, func(c []config.Document) any { m, _ := legacyOf(c); return m.MachineToken }},

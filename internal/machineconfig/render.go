@@ -218,8 +218,7 @@ func (r *render) merge() (*merge.Config, *Provenance, error) {
 func stepFault(source Source, err error) *Error {
 	fault := &Error{Reason: ReasonRenderFailed, Source: source, Err: err}
 
-	var detail *merge.Error
-	if errors.As(err, &detail) {
+	if detail, ok := errors.AsType[*merge.Error](err); ok {
 		fault.Document, fault.Field, fault.Err = detail.ID.String(), detail.Pointer, detail.Err
 	}
 

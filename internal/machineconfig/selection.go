@@ -158,7 +158,7 @@ func settingsFor(config *bootstrapv1.TalosClusterConfig, machineLabels map[strin
 		pool := &spec.Pools[i]
 		path := fmt.Sprintf("spec.talos.pools[%s]", pool.Name)
 
-		selector, err := metav1.LabelSelectorAsSelector(&pool.MachineSelector)
+		selector, err := metav1.LabelSelectorAsSelector(pool.MachineSelector)
 		if err != nil {
 			source := settings.source
 			source.Path = path

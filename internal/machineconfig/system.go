@@ -172,7 +172,7 @@ func (s *system) nodeDocument(labels, annotations map[string]string) config.Docu
 	}
 
 	return legacy(func(machine *v1alpha1.MachineConfig, _ *v1alpha1.ClusterConfig) {
-		machine.MachineNodeLabels, machine.MachineNodeAnnotations = labels, annotations //nolint:staticcheck // what contracts before 1.14 have
+		machine.MachineNodeLabels, machine.MachineNodeAnnotations = labels, annotations
 	})
 }
 

@@ -110,7 +110,7 @@ func (s *system) legacyInstall(source Source, install bootstrapv1.InstallSpec, i
 	}
 
 	s.put(source, legacy(func(machine *v1alpha1.MachineConfig, _ *v1alpha1.ClusterConfig) {
-		settings := &v1alpha1.InstallConfig{ //nolint:staticcheck // what contracts before 1.14 have
+		settings := &v1alpha1.InstallConfig{
 			InstallDisk:            install.Disk,
 			InstallImage:           image,
 			InstallWipe:            new(install.Wipe != nil && *install.Wipe),
@@ -119,10 +119,10 @@ func (s *system) legacyInstall(source Source, install bootstrapv1.InstallSpec, i
 
 		// Talos refuses kernel arguments together with the command line of a unified kernel image.
 		if len(install.ExtraKernelArgs) > 0 {
-			settings.InstallGrubUseUKICmdline = new(false) //nolint:staticcheck // what contracts before 1.14 have
+			settings.InstallGrubUseUKICmdline = new(false)
 		}
 
-		machine.MachineInstall = settings //nolint:staticcheck // what contracts before 1.14 have
+		machine.MachineInstall = settings
 	}))
 
 	return nil

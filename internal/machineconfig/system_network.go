@@ -77,12 +77,12 @@ func (s *system) cni(config *bootstrapv1.TalosClusterConfig) error {
 	}
 
 	s.put(source, legacy(func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) {
-		settings := &v1alpha1.CNIConfig{CNIName: constants.NoneCNI} //nolint:staticcheck // what contracts before 1.14 have
+		settings := &v1alpha1.CNIConfig{CNIName: constants.NoneCNI}
 		if cni.Type == bootstrapv1.CNIManifests {
 			settings.CNIName, settings.CNIUrls = constants.CustomCNI, cni.URLs
 		}
 
-		cluster.ClusterNetwork = &v1alpha1.ClusterNetworkConfig{CNI: settings} //nolint:staticcheck // what contracts before 1.14 have
+		cluster.ClusterNetwork = &v1alpha1.ClusterNetworkConfig{CNI: settings}
 	}))
 
 	return nil
@@ -118,7 +118,7 @@ func (s *system) disableKubeProxy(source Source) {
 	}
 
 	s.put(source, legacy(func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) {
-		cluster.ProxyConfig = &v1alpha1.ProxyConfig{Disabled: new(true)} //nolint:staticcheck // what contracts before 1.14 have
+		cluster.ProxyConfig = &v1alpha1.ProxyConfig{Disabled: new(true)}
 	}))
 }
 
@@ -132,8 +132,8 @@ func (s *system) kubePrism(source Source, port int) {
 		s.put(source, document)
 	default:
 		s.put(source, legacy(func(machine *v1alpha1.MachineConfig, _ *v1alpha1.ClusterConfig) {
-			settings := &v1alpha1.KubePrism{ServerEnabled: new(port != 0), ServerPort: port} //nolint:staticcheck // what contracts before 1.14 have
-			machine.MachineFeatures = &v1alpha1.FeaturesConfig{KubePrismSupport: settings}   //nolint:staticcheck // what contracts before 1.14 have
+			settings := &v1alpha1.KubePrism{ServerEnabled: new(port != 0), ServerPort: port}
+			machine.MachineFeatures = &v1alpha1.FeaturesConfig{KubePrismSupport: settings}
 		}))
 	}
 }
@@ -144,7 +144,7 @@ func (s *system) certSANs(source Source, names []string) {
 		machine.MachineCertSANs = names
 
 		if s.in.Machine.ControlPlane && !s.modernKubernetes() {
-			cluster.APIServerConfig = &v1alpha1.APIServerConfig{ExtraCertSANs: names} //nolint:staticcheck // what contracts before 1.14 have
+			cluster.APIServerConfig = &v1alpha1.APIServerConfig{ExtraCertSANs: names}
 		}
 	}))
 
@@ -163,6 +163,6 @@ func (s *system) allowScheduling(source Source) {
 	}
 
 	s.put(source, legacy(func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) {
-		cluster.AllowSchedulingOnControlPlanes = new(true) //nolint:staticcheck // what contracts before 1.14 have
+		cluster.AllowSchedulingOnControlPlanes = new(true)
 	}))
 }

@@ -237,7 +237,7 @@ func (r renderComparison) bare() error {
 		return err
 	}
 
-	if _, err = provider.Validate(cloud{}, validation.WithLocal()); err != nil {
+	if _, err = provider.ValidateAsClient(cloud{}, validation.WithLocal()); err != nil {
 		return err
 	}
 

@@ -17,18 +17,20 @@ func TestRenderAllocations(t *testing.T) {
 		t.Run(each.name, func(t *testing.T) {
 			render := renderCall(each.input)
 
-			for name, call := range map[string]func() error{"render": render, "bare machinery": each.bare} {
-				if err := call(); err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-			}
-
-			ours := testing.AllocsPerRun(5, func() { _ = render() })   //nolint:errcheck // checked above
-			bare := testing.AllocsPerRun(5, func() { _ = each.bare() }) //nolint:errcheck // checked above
+			ours := testing.AllocsPerRun(5, func() { mustCall(t, render) })
+			bare := testing.AllocsPerRun(5, func() { mustCall(t, each.bare) })
 
 			if ratio := ours / bare; ratio > maxRenderAllocs {
 				t.Errorf("a render makes %.0f allocations, %.2f times the %.0f of bare machinery; the limit is %.2f", ours, ratio, bare, maxRenderAllocs)
 			}
 		})
+	}
+}
+
+func mustCall(t *testing.T, call func() error) {
+	t.Helper()
+
+	if err := call(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -191,8 +191,7 @@ func freeAddress() (string, error) {
 
 // ignoreExit drops the exit status of a process that was told to end.
 func ignoreExit(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil
 	}
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,7 +38,10 @@ var explained = []string{
 	"UnattendedInstallConfig:/installer/image",
 }
 
-func section(title string) { fmt.Printf("\n== %s\n\n", title) }
+// out is the terminal.
+var out io.Writer = os.Stdout
+
+func section(title string) { fmt.Fprintf(out, "\n== %s\n\n", title) }
 
 // show applies the examples and prints what comes of them.
 type show struct {
@@ -82,7 +86,7 @@ func (s *show) run() error {
 			return err
 		}
 
-		fmt.Println()
+		fmt.Fprintln(out)
 	}
 
 	return nil
@@ -147,7 +151,7 @@ func (s *show) printConfig() error {
 		return err
 	}
 
-	_, err = os.Stdout.Write(masked)
+	_, err = out.Write(masked)
 
 	return errors.Join(err, s.proveMasked(masked))
 }
@@ -168,11 +172,11 @@ func (s *show) proveMasked(masked []byte) error {
 
 // command runs a program and shows how to run it again.
 func (s *show) command(path string, args ...string) error {
-	fmt.Printf("$ %s %s\n", name(path), strings.Join(args, " "))
+	fmt.Fprintf(out, "$ %s %s\n", name(path), strings.Join(args, " "))
 
 	command := exec.CommandContext(s.ctx, path, args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+s.state.kubeconfig())
-	command.Stdout, command.Stderr = os.Stdout, os.Stdout
+	command.Stdout, command.Stderr = out, out
 
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("%s: %w", name(path), err)

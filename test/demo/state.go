@@ -66,7 +66,7 @@ const stopTimeout = time.Minute
 func down(ctx context.Context, s state) error {
 	pid, running := s.pid()
 	if !running {
-		fmt.Println("No demo is running.")
+		fmt.Fprintln(out, "No demo is running.")
 
 		return os.RemoveAll(s.dir)
 	}
@@ -82,7 +82,7 @@ func down(ctx context.Context, s state) error {
 		return fmt.Errorf("process %d does not end; see %s: %w", pid, s.path("world.log"), err)
 	}
 
-	fmt.Println("The demo has ended.")
+	fmt.Fprintln(out, "The demo has ended.")
 
 	return os.RemoveAll(s.dir)
 }

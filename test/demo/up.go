@@ -55,7 +55,7 @@ func up(ctx context.Context, s state) error {
 	}
 
 	section("Look further")
-	fmt.Print(further(s, kubectl))
+	fmt.Fprint(out, further(s, kubectl))
 
 	return nil
 }

@@ -182,7 +182,7 @@ type TalosPool struct {
 
 	// machineSelector selects the machines of the pool by labels of the CAPI Machine.
 	// +required
-	MachineSelector metav1.LabelSelector `json:"machineSelector,omitempty,omitzero"`
+	MachineSelector *metav1.LabelSelector `json:"machineSelector,omitempty"`
 
 	// version is the Talos version of the pool.
 	// +optional

@@ -52,7 +52,7 @@ type TalosStorageSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	DiskTags []string `json:"diskTags,omitempty"`
 
-	// storageReserved is the space on the disk that Longhorn leaves free, for example "10Gi". Unset: Longhorn's default.
+	// storageReserved is the space on the disk that Longhorn leaves free, for example "10Gi". Unset: none.
 	// +optional
 	StorageReserved *resource.Quantity `json:"storageReserved,omitempty"`
 
@@ -75,7 +75,7 @@ type TalosStorageSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	MaxConcurrentDisruptions *int32 `json:"maxConcurrentDisruptions,omitempty"`
+	MaxConcurrentDisruptions int32 `json:"maxConcurrentDisruptions,omitempty"`
 }
 
 // StorageVolumeType is the kind of Talos volume under a storage system.
@@ -246,7 +246,7 @@ type StorageDeletePolicy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=86400
-	StallTimeoutSeconds *int32 `json:"stallTimeoutSeconds,omitempty"`
+	StallTimeoutSeconds int32 `json:"stallTimeoutSeconds,omitempty"`
 }
 
 // TalosStorageStatus is the observed state of a TalosStorage.

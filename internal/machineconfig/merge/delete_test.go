@@ -130,8 +130,10 @@ func TestDelete(t *testing.T) {
 		"a field of a keyed element":   {base: "machine: {network: {interfaces: [{interface: eth0}, {interface: eth1, mtu: 1}]}}", id: legacy, pointer: "/machine/network/interfaces/eth1/mtu", want: "machine: {network: {interfaces: [{interface: eth0}, {interface: eth1}]}}"},
 		"Talos' key before the index":  {base: "machine: {network: {interfaces: [{interface: e, vlans: [{vlanId: 1}, {vlanId: 0}]}]}}", id: legacy, pointer: "/machine/network/interfaces/e/vlans/0", want: "machine: {network: {interfaces: [{interface: e, vlans: [{vlanId: 1}]}]}}"},
 		"an element by its URL":        {base: doc("RegistryMirrorConfig", "x", "endpoints: [{url: 'https://a/v2'}, {url: 'https://b'}]"), id: ID{Kind: "RegistryMirrorConfig", Name: "x"}, pointer: "/endpoints/https:~1~1a~1v2", want: doc("RegistryMirrorConfig", "x", "endpoints: [{url: 'https://b'}]")},
-		"an element of a free-form list": {base: doc("KubeletConfig", "", "config: {a: [x, {b: 1, c: 2}]}"), id: ID{Kind: "KubeletConfig"}, pointer: "/config/a/1/b",
-			want: doc("KubeletConfig", "", "config: {a: [x, {c: 2}]}")},
+		"an element of a free-form list": {
+			base: doc("KubeletConfig", "", "config: {a: [x, {b: 1, c: 2}]}"), id: ID{Kind: "KubeletConfig"}, pointer: "/config/a/1/b",
+			want: doc("KubeletConfig", "", "config: {a: [x, {c: 2}]}"),
+		},
 		"a scalar of a free-form list": {base: doc("KubeletConfig", "", "config: {a: [x, y]}"), id: ID{Kind: "KubeletConfig"}, pointer: "/config/a/x", want: doc("KubeletConfig", "", "config: {a: [y]}")},
 
 		"the legacy document": {base: "machine: {type: worker}", id: legacy, err: "(Config): the legacy document cannot be deleted as a whole; delete fields of it"},

@@ -69,7 +69,7 @@ func (t *deletionTaker) walk(node *yaml.Node, path []string, inList bool, depth 
 		return false, at(node, errors.New("the document is nested too deeply"))
 	}
 
-	switch node.Kind { //nolint:exhaustive // scalars and aliases hold no deletion
+	switch node.Kind {
 	case yaml.MappingNode:
 		return t.walkMap(node, path, inList, depth)
 	case yaml.SequenceNode:

@@ -4,6 +4,7 @@ package merge
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -77,9 +78,9 @@ func (e *fieldError) Unwrap() error { return e.err }
 func (e *fieldError) pointer() string {
 	var b strings.Builder
 
-	for i := len(e.tokens) - 1; i >= 0; i-- {
+	for _, v := range slices.Backward(e.tokens) {
 		b.WriteByte('/')
-		b.WriteString(escapeToken(e.tokens[i]))
+		b.WriteString(escapeToken(v))
 	}
 
 	return b.String()
@@ -107,13 +108,11 @@ func inDocument(index int, id ID, err error) error {
 		return nil
 	}
 
-	var done *Error
-	if errors.As(err, &done) {
+	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
 
-	var fe *fieldError
-	if errors.As(err, &fe) {
+	if fe, ok := errors.AsType[*fieldError](err); ok {
 		return &Error{Index: index, ID: id, Pointer: fe.pointer(), Line: fe.line, Err: fe.err}
 	}
 

@@ -11,12 +11,12 @@ import (
 )
 
 func (m *merging) mergeFreeForm(dst, src reflect.Value, p *plan, replace bool) error {
-	patch, ok := src.Interface().(meta.Unstructured)
+	patch, ok := reflect.TypeAssert[meta.Unstructured](src)
 	if !ok {
 		return fmt.Errorf("%v is not a free-form value", src.Type())
 	}
 
-	base, ok := dst.Addr().Interface().(*meta.Unstructured)
+	base, ok := reflect.TypeAssert[*meta.Unstructured](dst.Addr())
 	if !ok {
 		return fmt.Errorf("%v is not a free-form value", dst.Type())
 	}
@@ -94,7 +94,7 @@ func (m *merging) mergeAny(base, patch any) (any, error) {
 }
 
 func shapeOfAny(value any) string {
-	switch reflect.TypeOf(value).Kind() { //nolint:exhaustive // the rest is the default
+	switch reflect.TypeOf(value).Kind() {
 	case reflect.Map:
 		return "a map"
 	case reflect.Slice:

@@ -184,7 +184,7 @@ func fillText(t testing.TB, v reflect.Value, variant int) bool {
 		return true
 	}
 
-	reads, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	reads, ok := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
 	if !ok {
 		return false
 	}
@@ -216,7 +216,7 @@ func enumNames(t reflect.Type) []string {
 		v := reflect.New(t)
 		v.Elem().Set(reflect.ValueOf(i).Convert(t))
 
-		m, ok := v.Interface().(encoding.TextMarshaler)
+		m, ok := reflect.TypeAssert[encoding.TextMarshaler](v)
 		if !ok {
 			return nil
 		}

@@ -45,12 +45,12 @@ func (v Value) String() string {
 // Format implements fmt.Formatter: no verb shows a secret.
 func (v Value) Format(state fmt.State, verb rune) {
 	if verb == 'q' || (verb == 'v' && state.Flag('#')) {
-		_, _ = state.Write([]byte(strconv.Quote(v.String()))) //nolint:errcheck // as fmt itself does
+		_, _ = state.Write([]byte(strconv.Quote(v.String())))
 
 		return
 	}
 
-	_, _ = state.Write([]byte(v.String())) //nolint:errcheck // as fmt itself does
+	_, _ = state.Write([]byte(v.String()))
 }
 
 // MarshalText implements encoding.TextMarshaler, for JSON and YAML.
@@ -161,7 +161,7 @@ func (f *flattener) value(v reflect.Value, p *plan, secrets *secretNode) {
 			f.under(itoa(i), func() { f.value(v.Index(i), p.elem, secrets.element("")) })
 		}
 	case shapeFreeForm:
-		object, _ := v.Interface().(meta.Unstructured)
+		object, _ := reflect.TypeAssert[meta.Unstructured](v)
 		f.any(object.Object, secrets)
 	case shapeScalar:
 		f.leaf(p.print(v), secrets)

@@ -4,7 +4,6 @@ package merge
 
 import (
 	"bytes"
-	"encoding"
 	"errors"
 	"fmt"
 	"io"
@@ -212,86 +211,4 @@ func (h head) prototype() (config.Document, error) {
 	prototypes.Store(h.id.Kind, doc)
 
 	return doc, nil
-}
-
-// blame finds the field that does not decode, so that the error names it. The
-// decoder's own text is kept only where it cannot show a secret.
-func (d *patchDocument) blame(target config.Document) error {
-	if err := probe(d.said, d.plan, secretsOf(target)); err != nil {
-		return err
-	}
-
-	// No field fails by itself, so there is only the decoder's message, which may
-	// quote values.
-	return errors.New("the document does not decode as its kind; check its values against the Talos reference")
-}
-
-func probe(s *said, p *plan, secrets *secretNode) error {
-	if s == nil || s.node == nil {
-		return nil
-	}
-
-	switch {
-	case p.shape == shapePointer:
-		return probe(s, p.elem, secrets)
-	case p.shape == shapeStruct && byteFields[p.typ] == nil:
-		for _, f := range s.fields {
-			if err := probe(f.said, p.fields[f.index].plan, secrets.child(p.fields[f.index].name)); err != nil {
-				return under(p.fields[f.index].name, err)
-			}
-		}
-
-		return nil
-	case p.shape == shapeMap:
-		for _, k := range s.keys {
-			if err := probe(k.said, p.elem, secrets.element(k.key)); err != nil {
-				return under(k.key, err)
-			}
-		}
-
-		return nil
-	case p.shape == shapeList:
-		for i, item := range s.items {
-			if err := probe(item, p.elem, secrets.element("")); err != nil {
-				return under(itoa(i), err)
-			}
-		}
-
-		return nil
-	}
-
-	err := s.node.Decode(reflect.New(p.typ).Interface())
-
-	switch {
-	case err == nil:
-		return nil
-	case byteFields[p.typ] != nil:
-		return at(s.node, errors.New("want base64 of PEM text"))
-	case !p.custom || s.node.Kind != yaml.ScalarNode:
-		return at(s.node, fmt.Errorf("want %s, found %s that is not", wanted(p.typ), found(s.node)))
-	case p.typ == urlType || p.typ == endpointType:
-		// Not quoted: a URL may hold a password.
-		return at(s.node, errors.New("want a URL such as https://host:port/path"))
-	case secrets.isSecret():
-		return at(s.node, errors.New("the value does not have the form that this field wants"))
-	default:
-		return at(s.node, fmt.Errorf("wrong value %q: %w", s.node.Value, textError(p.typ, s.node.Value, err)))
-	}
-}
-
-// textError gives the type's own word on a text, without what the YAML decoder
-// wraps around it.
-func textError(t reflect.Type, text string, wrapped error) error {
-	if reads, ok := reflect.New(t).Interface().(encoding.TextUnmarshaler); ok {
-		if err := reads.UnmarshalText([]byte(text)); err != nil {
-			return err
-		}
-	}
-
-	var several *yaml.LoadErrors
-	if errors.As(wrapped, &several) && len(several.Errors) > 0 {
-		return errors.New(several.Errors[0].Message)
-	}
-
-	return wrapped
 }

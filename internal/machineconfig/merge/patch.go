@@ -5,7 +5,6 @@ package merge
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 )
@@ -54,41 +53,6 @@ func (p *Patch) Documents() []PatchDocument {
 	}
 
 	return out
-}
-
-// Build makes a patch of documents built in Go. Such a document says what is
-// not zero in it, so that an explicit zero needs a pointer field or Load. The
-// documents are copied.
-func Build(docs ...config.Document) (*Patch, error) {
-	patch := &Patch{}
-
-	for i, doc := range docs {
-		v := reflect.ValueOf(doc)
-		if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
-			return nil, &Error{Index: i, Err: errors.New("want a Talos document")}
-		}
-
-		id := IDOf(doc)
-
-		p, err := planFor(v.Elem().Type())
-		if err != nil {
-			return nil, &Error{Index: i, ID: id, Err: err}
-		}
-
-		clone, err := cloneDocument(doc)
-		if err != nil {
-			return nil, &Error{Index: i, ID: id, Err: err}
-		}
-
-		s := saidBy(v.Elem(), p)
-		if s == nil {
-			s = everything
-		}
-
-		patch.documents = append(patch.documents, &patchDocument{index: i, id: id, plan: p, doc: clone, said: s})
-	}
-
-	return patch, nil
 }
 
 func (d *patchDocument) checkDeletion(del deletion, empty config.Document) error {

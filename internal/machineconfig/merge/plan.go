@@ -6,6 +6,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -163,10 +164,8 @@ func implements(t, iface reflect.Type) bool {
 }
 
 func buildPlan(t reflect.Type, outer []reflect.Type) (*plan, error) {
-	for _, o := range outer {
-		if o == t {
-			return nil, fmt.Errorf("type %v contains itself, which merging does not support", t)
-		}
+	if slices.Contains(outer, t) {
+		return nil, fmt.Errorf("type %v contains itself, which merging does not support", t)
 	}
 
 	outer = append(outer, t)
@@ -249,7 +248,7 @@ func (p *plan) addByteFields(names [][2]string) error {
 func (p *plan) addParts(outer []reflect.Type) (err error) {
 	t := p.typ
 
-	switch t.Kind() { //nolint:exhaustive // the rest is the default
+	switch t.Kind() {
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			p.print = printer(t)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -28,7 +29,7 @@ func printer(t reflect.Type) func(reflect.Value) string {
 		}
 	}
 
-	switch t.Kind() { //nolint:exhaustive // the rest is the default
+	switch t.Kind() {
 	case reflect.String:
 		return reflect.Value.String
 	case reflect.Bool:
@@ -88,15 +89,16 @@ func printNode(node *yaml.Node) string {
 		return node.Value
 	}
 
-	out := "["
+	var out strings.Builder
+	out.WriteString("[")
 
 	for i, item := range node.Content {
 		if i > 0 {
-			out += ", "
+			out.WriteString(", ")
 		}
 
-		out += strconv.Quote(item.Value)
+		out.WriteString(strconv.Quote(item.Value))
 	}
 
-	return out + "]"
+	return out.String() + "]"
 }

@@ -65,7 +65,7 @@ func (r *remover) remove(v reflect.Value, p *plan, tokens []string) bool {
 	case shapeList:
 		return r.removeItem(v, p, tokens)
 	case shapeFreeForm:
-		object, ok := v.Addr().Interface().(*meta.Unstructured)
+		object, ok := reflect.TypeAssert[*meta.Unstructured](v.Addr())
 		if !ok || object.Object == nil {
 			return false
 		}

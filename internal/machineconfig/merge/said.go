@@ -5,7 +5,6 @@ package merge
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -168,7 +167,7 @@ func (r *reader) mergedPairs(node *yaml.Node, seen map[string]struct{}, visit fu
 	r.depth++
 	defer func() { r.depth-- }()
 
-	switch node.Kind { //nolint:exhaustive // the rest is the default
+	switch node.Kind {
 	case yaml.SequenceNode:
 		for _, item := range node.Content {
 			if err := r.mergedPairs(item, seen, visit); err != nil {
@@ -319,75 +318,4 @@ func (r *reader) checkFreeForm(node *yaml.Node) error {
 	}
 
 	return nil
-}
-
-// saidBy records what a document built in Go says: what is not zero.
-func saidBy(v reflect.Value, p *plan) *said {
-	switch p.shape {
-	case shapePointer:
-		if v.IsNil() {
-			return nil
-		}
-
-		if p.elem.shape == shapeScalar || v.Elem().IsZero() {
-			return &said{}
-		}
-
-		return saidBy(v.Elem(), p.elem)
-	case shapeStruct:
-		if v.IsZero() {
-			return nil
-		}
-
-		s := &said{}
-
-		for i := range p.fields {
-			if fs := saidBy(p.fields[i].at(v), p.fields[i].plan); fs != nil {
-				s.fields = append(s.fields, saidField{index: i, said: fs})
-			}
-		}
-
-		return s
-	case shapeMap:
-		if v.IsNil() {
-			return nil
-		}
-
-		s := &said{}
-
-		for _, key := range sortedKeys(v) {
-			ks := saidBy(v.MapIndex(key), p.elem)
-			if ks == nil {
-				ks = everything
-			}
-
-			s.keys = append(s.keys, saidKey{key: key.String(), said: ks})
-		}
-
-		return s
-	case shapeList:
-		if v.IsNil() {
-			return nil
-		}
-
-		s := &said{}
-
-		for i := range v.Len() {
-			is := saidBy(v.Index(i), p.elem)
-			if is == nil {
-				is = everything
-			}
-
-			s.items = append(s.items, is)
-		}
-
-		return s
-	case shapeScalar, shapeFreeForm:
-	}
-
-	if isZero(v) {
-		return nil
-	}
-
-	return everything
 }

@@ -183,7 +183,7 @@ func (n *secretNode) addRedacted(t reflect.Type) (ok bool) {
 	fill(filled.Elem(), p)
 	fill(redacted.Elem(), p)
 
-	secretDoc, isSecretDoc := redacted.Interface().(config.SecretDocument)
+	secretDoc, isSecretDoc := reflect.TypeAssert[config.SecretDocument](redacted)
 	if !isSecretDoc {
 		return true
 	}

@@ -106,7 +106,7 @@ func cloneValue(v reflect.Value, p *plan) reflect.Value {
 
 		return c
 	case shapeFreeForm:
-		object, _ := v.Interface().(meta.Unstructured)
+		object, _ := reflect.TypeAssert[meta.Unstructured](v)
 		if object.Object == nil {
 			return v
 		}
@@ -169,7 +169,7 @@ func sortedKeys(v reflect.Value) []reflect.Value {
 
 // isZero tells what YAML's omitempty leaves out.
 func isZero(v reflect.Value) bool {
-	if z, ok := v.Interface().(yaml.IsZeroer); ok {
+	if z, ok := reflect.TypeAssert[yaml.IsZeroer](v); ok {
 		if v.Kind() == reflect.Pointer && v.IsNil() {
 			return true
 		}
@@ -177,7 +177,7 @@ func isZero(v reflect.Value) bool {
 		return z.IsZero()
 	}
 
-	switch v.Kind() { //nolint:exhaustive // the rest is the default
+	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
 		return v.Len() == 0
 	case reflect.Struct:

@@ -21,7 +21,7 @@ func wanted(t reflect.Type) string {
 		return `a duration such as "1m30s"`
 	}
 
-	switch t.Kind() { //nolint:exhaustive // the rest is the default
+	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
