@@ -13,7 +13,7 @@ const (
 	CAPICore = "capi-core-manager"
 
 	// CAPICoreComponents is not a program: it is the YAML that a Cluster API release ships as core-components.yaml,
-	// with contract labels, roles and webhooks, made by kustomize from the sources of the same module as CAPICore.
+	// with definitions, roles and webhooks, made by kustomize from the sources of the same module as CAPICore.
 	CAPICoreComponents = "core-components.yaml"
 
 	// MachineryValidate112 and MachineryValidate113 load and validate machine configurations with the machinery of
