@@ -108,12 +108,13 @@ func ruleOne(documents []*model.Document) string {
 	return "[" + strings.Join(has, ",") + "].filter(x,x).size()==1"
 }
 
-// ruleNamed says that the member which kind names is set.
+// ruleNamed says that the member which kind names is set. It reads kind once, through a list of one: every access to a field of
+// such a wide object takes the API server some 20 microseconds.
 func ruleNamed(documents []*model.Document) string {
 	named := make([]string, 0, len(documents))
 	for _, d := range documents {
-		named = append(named, fmt.Sprintf("(self.kind!='%s'||has(self.%s))", d.Kind, d.JSON))
+		named = append(named, fmt.Sprintf("(k!='%s'||has(self.%s))", d.Kind, d.JSON))
 	}
 
-	return strings.Join(named, "&&")
+	return "[self.kind].all(k," + strings.Join(named, "&&") + ")"
 }
