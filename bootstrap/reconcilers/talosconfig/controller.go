@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -62,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 	}
 
 	// The data Secret goes with its owner; there is nothing else to clean up.
-	if !config.DeletionTimestamp.IsZero() {
+	if !config.DeletionTimestamp.IsZero() || !r.responsible(config) {
 		return ctrl.Result{}, nil
 	}
 
@@ -81,4 +82,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 	done, err := r.execute(ctx, seen, decide(seen))
 
 	return ctrl.Result{}, errors.Join(err, r.report(ctx, before, config, done, err))
+}
+
+// responsible says whether this manager reconciles the TalosConfig. Other objects may wake any.
+func (r *Reconciler) responsible(config *bootstrapv1.TalosConfig) bool {
+	return r.WatchFilter == "" || config.Labels[clusterv1.WatchLabel] == r.WatchFilter
 }

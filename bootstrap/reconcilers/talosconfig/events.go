@@ -50,7 +50,7 @@ func (r *Reconciler) recordBundle(seen observation, secret *corev1.Secret, origi
 
 // recordFault writes one event for each condition that turned bad or changed what it says; a fault that stays is told once.
 func (r *Reconciler) recordFault(before, config *bootstrapv1.TalosConfig) {
-	for _, conditionType := range []string(summarized) {
+	for _, conditionType := range summarized {
 		now := conditions.Get(config, conditionType)
 		if now == nil || now.Status != metav1.ConditionFalse || now.Message == "" {
 			continue

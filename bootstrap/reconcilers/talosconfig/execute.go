@@ -129,8 +129,11 @@ func (r *Reconciler) meet(ctx context.Context, seen observation) (outcome, error
 	return r.execute(ctx, seen, decideSecret(seen))
 }
 
-// secretKind is the kind of which the cache must have seen a write before the next reconcile.
-var secretKind = capicontroller.StructuredObject(corev1.SchemeGroupVersion, machineconfig.KindSecret)
+// The kinds of which the cache must have seen a write before the next reconcile.
+var (
+	secretKind = capicontroller.StructuredObject(corev1.SchemeGroupVersion, machineconfig.KindSecret)
+	configKind = capicontroller.StructuredObject(bootstrapv1.GroupVersion, machineconfig.KindTalosConfig)
+)
 
 // dataSecret is the Secret that Cluster API hands to the infrastructure provider. Its annotations are what the status
 // says of the config, since a move drops the status.

@@ -125,9 +125,19 @@ var faults = map[string]fault{
 		message: contains("TalosConfig w-1", "spec.patchRefs[0]", `TalosConfigPatch "sysctls"`),
 		mend:    func(w *world) { w.create(patchYAML) },
 	},
-	"patch that cannot be decoded": {
-		make:          func(w *world) { w.bundle(); w.create(clusterConfigYAML); w.create(badExpressionYAML) },
+	"kernel arguments that the contract has no place for": {
+		make:          func(w *world) { w.bundle(); w.create(clusterConfigYAML) },
+		spec:          `install: {disk: /dev/sda, image: "factory.talos.dev/metal-installer/x:v1.14.1", extraKernelArgs: [quiet]}`,
 		conditionType: rendered, reason: "RenderFailed",
+		message: contains("TalosConfig w-1", "extraKernelArgs"),
+		mend: func(w *world) {
+			config := &bootstrapv1.TalosConfig{}
+			w.change(config, "w-1", func() { config.Spec.Install.ExtraKernelArgs = nil })
+		},
+	},
+	"patch with an expression that is none": {
+		make:          func(w *world) { w.bundle(); w.create(clusterConfigYAML); w.create(badExpressionYAML) },
+		conditionType: rendered, reason: "ValidationFailed",
 		message: contains("Role layer", "TalosConfigPatch volumes", "spec.documents[0]", "UserVolumeConfig"),
 		mend:    func(w *world) { w.delete(&bootstrapv1.TalosConfigPatch{}, "volumes") },
 	},

@@ -24,14 +24,11 @@ import (
 )
 
 // summarized are the conditions that make up Ready. The bundle's is left out until the bundle has been looked at.
-var (
-	summarized = conditions.ForConditionTypes{
-		bootstrapv1.TalosConfigDataSecretAvailableCondition,
-		bootstrapv1.SecretsBundleAvailableCondition,
-		bootstrapv1.TalosConfigConfigRenderedCondition,
-	}
-	ignoredIfMissing = conditions.IgnoreTypesIfMissing{bootstrapv1.SecretsBundleAvailableCondition}
-)
+var summarized = []string{
+	bootstrapv1.TalosConfigDataSecretAvailableCondition,
+	bootstrapv1.SecretsBundleAvailableCondition,
+	bootstrapv1.TalosConfigConfigRenderedCondition,
+}
 
 // verdict is a condition without its type and time. The zero value leaves the condition as it is.
 type verdict struct {
@@ -174,16 +171,20 @@ func (r *Reconciler) patchStatus(ctx context.Context, before, config *bootstrapv
 	err := r.Client.Status().Patch(ctx, config, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 
 	switch {
+	case err == nil:
+		r.deferrer.DeferNextReconcileUntilCacheUpToDate(config, configKind, config.ResourceVersion)
+
+		return nil
 	case apierrors.IsConflict(err):
 		// The cache was behind. The newer TalosConfig is on its way into it, and wakes this one.
 		ctrl.LoggerFrom(ctx).V(4).Info("The TalosConfig has changed, its status is written when the cache has it")
 
 		return nil
-	case err != nil:
-		return fmt.Errorf("patch the status: %w", client.IgnoreNotFound(err))
+	case apierrors.IsNotFound(err):
+		return nil
 	}
 
-	return nil
+	return fmt.Errorf("patch the status: %w", err)
 }
 
 func setCondition(config *bootstrapv1.TalosConfig, conditionType string, v verdict) {
@@ -195,7 +196,9 @@ func setCondition(config *bootstrapv1.TalosConfig, conditionType string, v verdi
 }
 
 func summarize(config *bootstrapv1.TalosConfig) error {
-	return conditions.SetSummaryCondition(config, config, bootstrapv1.TalosConfigReadyCondition, summarized, ignoredIfMissing,
+	return conditions.SetSummaryCondition(config, config, bootstrapv1.TalosConfigReadyCondition,
+		conditions.ForConditionTypes(telling(config)),
+		conditions.IgnoreTypesIfMissing{bootstrapv1.SecretsBundleAvailableCondition},
 		conditions.CustomMergeStrategy{MergeStrategy: conditions.DefaultMergeStrategy(
 			conditions.ComputeReasonFunc(conditions.GetDefaultComputeMergeReasonFunc(
 				bootstrapv1.TalosConfigNotReadyReason,
@@ -203,6 +206,24 @@ func summarize(config *bootstrapv1.TalosConfig) error {
 				bootstrapv1.TalosConfigReadyReason,
 			)),
 		)})
+}
+
+// telling returns the conditions that say why the TalosConfig is not ready, all of them when none does. One that is false
+// without a message is so because of another: it would add a line to Ready, and nothing to know.
+func telling(config *bootstrapv1.TalosConfig) []string {
+	var faults []string
+
+	for _, conditionType := range summarized {
+		if condition := conditions.Get(config, conditionType); condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != "" {
+			faults = append(faults, conditionType)
+		}
+	}
+
+	if len(faults) > 0 {
+		return faults
+	}
+
+	return summarized
 }
 
 const (

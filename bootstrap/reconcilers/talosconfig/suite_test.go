@@ -192,9 +192,13 @@ type requests struct {
 
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		r.note(request)
+		response, err := next.RoundTrip(request)
+		// What the API server refused changed nothing: a patch of a version that the cache had not seen, a create that another won.
+		if err == nil && response.StatusCode < http.StatusBadRequest {
+			r.note(request)
+		}
 
-		return next.RoundTrip(request)
+		return response, err
 	})
 }
 

@@ -31,8 +31,8 @@ import (
 //	TalosConfig                        itself
 //	Machine, MachinePool               the TalosConfig that its bootstrap.configRef names
 //	Cluster                            the TalosConfigs of the cluster
-//	Secret with cluster-name label     its controlling TalosConfig; for a cluster's own secrets, the waiting TalosConfigs of it
-//	any Secret, metadata only          the TalosConfig of its name; the waiting ones whose cluster refers to it or owns its name
+//	Secret with cluster-name label     the TalosConfig of its name; for a cluster's own secrets, the waiting ones of the cluster
+//	any Secret, metadata only          without the label the same; and the waiting ones whose TalosClusterConfig refers to it
 //	TalosClusterConfig                 the waiting TalosConfigs of the clusters that it targets
 //	TalosConfigPatch, TalosStorage     the waiting TalosConfigs of the machines that it targets or that refer to it
 //
@@ -52,8 +52,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 
 	built, err := capicontroller.NewControllerManagedBy(mgr, log).
 		For(&bootstrapv1.TalosConfig{}, builder.WithPredicates(predicates.ResourceHasFilterLabel(scheme, log, r.WatchFilter))).
-		Owns(&corev1.Secret{}).
-		Watches(&corev1.Secret{}, r.enqueue(r.forClusterSecret)).
+		Watches(&corev1.Secret{}, r.enqueue(r.forLabelledSecret)).
 		Watches(&clusterv1.Machine{}, r.enqueue(r.forMachine), machineChanged()).
 		Watches(&clusterv1.MachinePool{}, r.enqueue(r.forMachinePool), machineChanged()).
 		Watches(&clusterv1.Cluster{}, r.enqueue(r.forCluster), clusterChanged()).
@@ -180,16 +179,29 @@ func (r *Reconciler) forCluster(ctx context.Context, object client.Object) ([]cl
 	return keys, err
 }
 
-// forClusterSecret handles the bundle and what is made of it.
-func (r *Reconciler) forClusterSecret(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
-	cluster := object.GetLabels()[clusterv1.ClusterNameLabel]
-	if _, ok := ClusterOfSecret(object.GetName()); !ok || cluster == "" {
-		return nil, nil
+// forLabelledSecret handles the Secrets that the manager's cache has.
+func (r *Reconciler) forLabelledSecret(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
+	return r.forSecretName(ctx, client.ObjectKeyFromObject(object))
+}
+
+// forSecretName handles a Secret for its name: a data Secret, or what stands in the way of one, has its TalosConfig's; the
+// bundle and what is made of it have names that their cluster's begins.
+func (r *Reconciler) forSecretName(ctx context.Context, secret client.ObjectKey) ([]client.ObjectKey, error) {
+	var keys []client.ObjectKey
+
+	err := r.Client.Get(ctx, secret, &bootstrapv1.TalosConfig{})
+	if err == nil {
+		keys = append(keys, secret)
 	}
 
-	configs, err := r.waiting(ctx, object.GetNamespace(), cluster)
+	cluster, ok := ClusterOfSecret(secret.Name)
+	if !ok {
+		return keys, client.IgnoreNotFound(err)
+	}
 
-	return keysOf(configs), err
+	configs, waitingErr := r.waiting(ctx, secret.Namespace, cluster)
+
+	return append(keys, keysOf(configs)...), errors.Join(client.IgnoreNotFound(err), waitingErr)
 }
 
 // forClusterConfig handles a TalosClusterConfig. It also wakes clusters that it targets besides another one.
@@ -294,8 +306,7 @@ func selects(target bootstrapv1.MachineTargeting, machine machineconfig.Machine)
 	return ok || err != nil
 }
 
-// forSecretMetadata handles Secrets that the manager's cache may not have: one that takes a TalosConfig's name or that of
-// a cluster's secret, and those that users write and TalosClusterConfigs refer to.
+// forSecretMetadata handles Secrets that the manager's cache may not have, and those that TalosClusterConfigs refer to.
 func (r *Reconciler) forSecretMetadata(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
 	var (
 		namespace, name = object.GetNamespace(), object.GetName()
@@ -305,12 +316,8 @@ func (r *Reconciler) forSecretMetadata(ctx context.Context, object client.Object
 
 	// With the label, the manager's cache has it, and its own watch comes when that cache has seen the change.
 	if object.GetLabels()[clusterv1.ClusterNameLabel] == "" {
-		keys = append(keys, client.ObjectKey{Namespace: namespace, Name: name})
-
-		if cluster, ok := ClusterOfSecret(name); ok {
-			configs, err := r.waiting(ctx, namespace, cluster)
-			keys, faults = append(keys, keysOf(configs)...), append(faults, err)
-		}
+		concerned, err := r.forSecretName(ctx, client.ObjectKeyFromObject(object))
+		keys, faults = concerned, append(faults, err)
 	}
 
 	list := &bootstrapv1.TalosClusterConfigList{}
