@@ -71,7 +71,7 @@ func (fs *findings) checkTalos(ref manifest.Ref, talos bootstrapv1.TalosSpec) {
 	for i := range talos.Pools {
 		pool := &talos.Pools[i]
 		path := field.NewPath("spec", "talos", "pools").Index(i)
-		fs.checkSelector(ref, path.Child("machineSelector"), &pool.MachineSelector)
+		fs.checkSelector(ref, path.Child("machineSelector"), pool.MachineSelector)
 		fs.checkTalosVersion(ref, path.Child("version").String(), pool.Version)
 	}
 }

@@ -56,7 +56,7 @@ type Finding struct {
 	Machines []string `json:"machines,omitempty"`
 }
 
-// String is the finding in one line, as the text format has it after the severity.
+// String is the finding as the text format has it after the severity: one line, unless the message has more.
 func (f *Finding) String() string {
 	var parts []string
 
@@ -74,12 +74,18 @@ func (f *Finding) String() string {
 		}
 	}
 
-	line := strings.Join(parts, ": ")
+	text := strings.ReplaceAll(strings.Join(parts, ": "), "\n", "\n    ")
+
 	if len(f.Machines) > 0 {
-		line += " (on " + strings.Join(f.Machines, ", ") + ")"
+		separator := " "
+		if strings.Contains(text, "\n") {
+			separator = "\n    "
+		}
+
+		text += separator + "(on " + strings.Join(f.Machines, ", ") + ")"
 	}
 
-	return line
+	return text
 }
 
 // findings collects; what was found on several machines is one finding.

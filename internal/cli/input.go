@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -62,9 +63,12 @@ func (o *inputOptions) validate(command *cobra.Command, args []string) error {
 	return nil
 }
 
+// loadRules reads the definitions in this program, which are costly to make into rules.
+var loadRules = sync.OnceValues(func() (*admission.Rules, error) { return admission.Load(crd.Bases()) })
+
 // load reads the files. An error means that they could not be read; what is wrong with objects is in the set.
 func (o *inputOptions) load() (*manifest.Set, error) {
-	rules, err := admission.Load(crd.Bases())
+	rules, err := loadRules()
 	if err != nil {
 		return nil, fmt.Errorf("the definitions in this program are broken: %w", err)
 	}

@@ -120,7 +120,7 @@ func (o *patchOptions) run() error {
 		return &findingError{fmt.Errorf("the result is no config that Talos takes: %w", err)}
 	}
 
-	encoded, err := merged.Encode()
+	encoded, err := encodePartial(merged)
 	if err != nil {
 		return &findingError{err}
 	}
@@ -135,6 +135,10 @@ func (o *patchOptions) readBase() (*merge.Config, error) {
 	data, err := o.read(o.base)
 	if err != nil {
 		return nil, err
+	}
+
+	if documents, err := manifest.Split(o.base, data); err == nil && len(documents) == 0 {
+		return nil, inFile(o.base, errors.New("the config to patch is empty: want at least one Talos document"))
 	}
 
 	loaded, err := merge.Load(data)

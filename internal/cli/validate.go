@@ -117,6 +117,7 @@ func (o *validateOptions) run() error {
 // renderAll renders every machine and returns the names of those without errors.
 func (o *validateOptions) renderAll(set *manifest.Set, found *findings) []string {
 	subjects := o.subjects(set, found)
+	complete := found.count(SeverityError) == 0
 	renderer := inventory.NewRenderer(set)
 	renderer.StandIns = true
 
@@ -150,7 +151,11 @@ func (o *validateOptions) renderAll(set *manifest.Set, found *findings) []string
 		}
 	}
 
-	found.checkUse(subjects)
+	// A machine that could not be put together may be the one that an object is for.
+	if complete {
+		found.checkUse(subjects)
+	}
+
 	slices.Sort(names)
 
 	return names

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -36,7 +37,7 @@ type Finding struct {
 	Message string
 }
 
-// Rules are those of a set of CustomResourceDefinitions. They are for one goroutine at a time.
+// Rules are those of a set of CustomResourceDefinitions. Any number of goroutines may use them at once.
 type Rules struct {
 	kinds map[schema.GroupVersionKind]*kind
 }
@@ -45,6 +46,9 @@ type Rules struct {
 type kind struct {
 	namespaced bool
 	props      *apiextensions.JSONSchemaProps
+
+	once       sync.Once
+	err        error
 	structural *structuralschema.Structural
 	schema     schemavalidation.SchemaValidator
 	rules      *cel.Validator
@@ -109,24 +113,19 @@ func (r *Rules) Kinds() []schema.GroupVersionKind {
 func (r *Rules) Has(gvk schema.GroupVersionKind) bool { return r.kinds[gvk] != nil }
 
 func (k *kind) prepare() error {
-	if k.structural != nil {
-		return nil
-	}
+	k.once.Do(func() {
+		if k.structural, k.err = structuralschema.NewStructural(k.props); k.err != nil {
+			return
+		}
 
-	structural, err := structuralschema.NewStructural(k.props)
-	if err != nil {
-		return err
-	}
+		if k.schema, _, k.err = schemavalidation.NewSchemaValidator(k.props); k.err != nil {
+			return
+		}
 
-	k.schema, _, err = schemavalidation.NewSchemaValidator(k.props)
-	if err != nil {
-		return err
-	}
+		k.rules = cel.NewValidator(k.structural, true, celconfig.PerCallLimit)
+	})
 
-	k.structural = structural
-	k.rules = cel.NewValidator(structural, true, celconfig.PerCallLimit)
-
-	return nil
+	return k.err
 }
 
 // Check finds everything for which the API server would refuse to create the object, with unknown fields as errors, as
@@ -164,7 +163,7 @@ func (r *Rules) Check(object map[string]any) ([]Finding, error) {
 
 	for _, err := range errs {
 		if !followsFromType(err, errs) {
-			findings = append(findings, Finding{fieldOf(err), describe(err)})
+			findings = append(findings, Finding{fieldOf(err), inContext(k.structural, err, describe(err))})
 		}
 	}
 

@@ -58,7 +58,11 @@ func TestCheck(t *testing.T) {
 		},
 		"a pattern, without the value": {
 			config + "spec: {clusterName: a, registries: [{host: ghcr.io, endpoints: [{url: 'https://user:hunter2@mirror'}]}]}",
-			[]admission.Finding{{"spec.registries[0].endpoints[0].url", `should match '^https?://[^@\s]+$'`}},
+			[]admission.Finding{{
+				"spec.registries[0].endpoints[0].url",
+				`should match '^https?://[^@\s]+$'; url of the mirror, with scheme, for example "https://mirror.example.com/v2/docker.io". ` +
+					"Credentials in it are refused: use authSecretRef of the mirror host's own entry",
+			}},
 		},
 		"a list with keys": {
 			config + "spec: {clusterName: a, registries: [{host: ghcr.io}, {host: ghcr.io}]}",

@@ -21,6 +21,33 @@ func fieldOf(err *field.Error) string {
 	return err.Field
 }
 
+// inContext adds what the field is to a message that is nothing but a pattern or a limit.
+func inContext(root *structuralschema.Structural, err *field.Error, message string) string {
+	if err.Type != field.ErrorTypeInvalid || !strings.HasPrefix(err.Detail, err.Field+" in body ") {
+		return message
+	}
+
+	description := descriptionOf(root, err.Field)
+	if description == "" {
+		return message
+	}
+
+	return message + "; " + strings.TrimSuffix(strings.Join(strings.Fields(description), " "), ".")
+}
+
+func descriptionOf(root *structuralschema.Structural, path string) string {
+	parent, name := above(root, path)
+	if parent == nil {
+		return ""
+	}
+
+	if property, ok := parent.Properties[name]; ok {
+		return property.Description
+	}
+
+	return ""
+}
+
 // describe says what is wrong without the value, which may be a password in the wrong place. The one exception are values of
 // which only a few are allowed: to see what one wrote is what helps there, and nobody writes a password there.
 func describe(err *field.Error) string {
