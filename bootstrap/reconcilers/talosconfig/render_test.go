@@ -207,3 +207,41 @@ func (w *world) reconcileAgain(name string) {
 		w.Eventually(reconciled).Should(BeNumerically(">", before))
 	}
 }
+
+// A MachinePool's TalosConfig gets one config for all instances, of the machine template's version and labels.
+func TestMachinePool(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.create(clusterYAML)
+	w.create(clusterConfigYAML)
+	w.create(`
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachinePool
+metadata: {name: pool, labels: {cluster.x-k8s.io/cluster-name: c}}
+spec:
+  clusterName: c
+  template:
+    metadata: {labels: {node.cluster.x-k8s.io/pool: spot}}
+    spec:
+      clusterName: c
+      version: v1.36.1
+      bootstrap:
+        configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: pool}
+      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachinePool, name: pool}
+`)
+
+	pool := &clusterv1.MachinePool{}
+	w.get(pool, "pool")
+
+	config := &bootstrapv1.TalosConfig{}
+	w.named(config, "pool")
+	config.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
+	config.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: pool.Name, UID: pool.UID, Controller: ptr.To(true),
+	}}
+	w.Expect(admin.Create(t.Context(), config)).To(Succeed())
+
+	w.Expect(string(w.ready("pool").Data["value"])).To(ContainSubstring("node.cluster.x-k8s.io/pool: spot"))
+	w.Expect(w.config("pool").Status.Inputs).To(ContainElement(
+		bootstrapv1.RenderedInput{Kind: "MachinePool", Name: "pool", Generation: ptr.To(pool.Generation), Layer: "Base"}))
+}
