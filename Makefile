@@ -141,7 +141,8 @@ test: test-tools ## Everything, with the race detector, on a real API server, et
 
 .PHONY: test-unit
 test-unit: ## Tests that need no test tools, with the race detector: the inner loop
-	CGO_ENABLED=1 go test -race $(TESTFLAGS) $$(go list ./... | grep -v '^github.com/maesh-dev/ichor/test/')
+	CGO_ENABLED=1 go test -race $(TESTFLAGS) $$(go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | \
+		grep -v github.com/maesh-dev/ichor/test/ | cut -d ' ' -f 1)
 
 .PHONY: test-tools
 test-tools: ## Build the real API server, etcd and CAPI that the tests run (cached; some minutes at first)
