@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -39,7 +38,7 @@ func cacheOptions(namespace string, syncPeriod time.Duration) (cache.Options, er
 				Transform: stripSecret,
 			},
 			// Every render lists all patches of a namespace. Nothing changes them, so they need not be copied each time.
-			&bootstrapv1.TalosConfigPatch{}: {UnsafeDisableDeepCopy: ptr.To(true)},
+			&bootstrapv1.TalosConfigPatch{}: {UnsafeDisableDeepCopy: new(true)},
 		},
 	}, nil
 }

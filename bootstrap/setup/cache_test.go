@@ -26,8 +26,10 @@ func TestStripSecret(t *testing.T) {
 			g := NewWithT(t)
 
 			stripped, err := stripSecret(&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Name: test.name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
-					Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: `{"data":{"value":"c2VjcmV0"}}`}},
+				ObjectMeta: metav1.ObjectMeta{
+					Name: test.name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
+					Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: `{"data":{"value":"c2VjcmV0"}}`},
+				},
 				Data: map[string][]byte{"value": []byte("secret")},
 			})
 			g.Expect(err).NotTo(HaveOccurred())

@@ -17,7 +17,6 @@ import (
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/feature"
 	"sigs.k8s.io/cluster-api/util/apiwarnings"
 	"sigs.k8s.io/cluster-api/util/flags"
@@ -135,7 +134,7 @@ func (o *Options) managerOptions() (ctrl.Options, error) {
 	return ctrl.Options{
 		Scheme: NewScheme(),
 		Controller: config.Controller{
-			UsePriorityQueue: ptr.To(feature.Gates.Enabled(feature.PriorityQueue)),
+			UsePriorityQueue: new(feature.Gates.Enabled(feature.PriorityQueue)),
 			CacheSyncTimeout: cacheSyncTimeout,
 		},
 		LeaderElection:             o.LeaderElect,

@@ -9,7 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
@@ -18,15 +20,15 @@ import (
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
-// bundleFault is what a user must mend about the cluster's secrets. Its reason is one of the SecretsBundleAvailable condition.
-type bundleFault struct {
+// bundleError is what a user must mend about the cluster's secrets. Its reason is one of the SecretsBundleAvailable condition.
+type bundleError struct {
 	reason string
 	err    error
 }
 
-func (f *bundleFault) Error() string { return f.err.Error() }
+func (f *bundleError) Error() string { return f.err.Error() }
 
-func (f *bundleFault) Unwrap() error { return f.err }
+func (f *bundleError) Unwrap() error { return f.err }
 
 // clusterSecrets returns the contract to render with and the cluster's secrets bundle. The bundle is made if the cluster
 // has none, by whoever comes first; the Secrets that others read are made of it.
@@ -103,8 +105,10 @@ func (r *Reconciler) openBundle(ctx context.Context, seen observation, config *b
 	}
 
 	if err != nil {
-		return nil, &bundleFault{bootstrapv1.SecretsBundleInvalidReason,
-			fmt.Errorf("secret %s: %w; mend the bundle or restore it from a backup", secret.Name, err)}
+		return nil, &bundleError{
+			reason: bootstrapv1.SecretsBundleInvalidReason,
+			err:    fmt.Errorf("secret %s: %w; mend the bundle or restore it from a backup", secret.Name, err),
+		}
 	}
 
 	if err = r.compareUserBundle(ctx, seen, config, bundle, secret.Name); err != nil {
@@ -123,7 +127,7 @@ func (r *Reconciler) openBundle(ctx context.Context, seen observation, config *b
 func (r *Reconciler) mintBundle(ctx context.Context, seen observation, config *bootstrapv1.TalosClusterConfig, contract version.Contract) (*corev1.Secret, error) {
 	// Nodes run with the lost secrets. New ones would give every new machine a cluster of its own.
 	if initialized(seen.cluster) {
-		return nil, &bundleFault{bootstrapv1.SecretsBundleMissingReason, fmt.Errorf(
+		return nil, &bundleError{bootstrapv1.SecretsBundleMissingReason, fmt.Errorf(
 			"secret %s does not exist, and Cluster %s is initialized: its secrets are not made again; restore the Secret from a backup",
 			secrets.BundleName(seen.cluster.Name), seen.cluster.Name)}
 	}
@@ -174,6 +178,7 @@ func (r *Reconciler) mintOnce(ctx context.Context, seen observation, config *boo
 	}
 
 	r.recordBundle(seen, secret, origin)
+	ctrl.LoggerFrom(ctx).Info("Created the cluster's secrets bundle", "Secret", klog.KObj(secret), "origin", origin)
 
 	return secret, nil
 }
@@ -184,8 +189,10 @@ func (r *Reconciler) newBundle(ctx context.Context, seen observation, config *bo
 	if ref := userBundle(config); ref != "" {
 		bundle, err := r.readUserBundle(ctx, seen, config, ref)
 		if bundle == nil && err == nil {
-			err = &bundleFault{bootstrapv1.SecretsBundleInvalidReason,
-				fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: secret %q does not exist in the namespace: create it", config.Name, ref)}
+			err = &bundleError{
+				reason: bootstrapv1.SecretsBundleInvalidReason,
+				err:    fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: secret %q does not exist in the namespace: create it", config.Name, ref),
+			}
 		}
 
 		return bundle, "copied from Secret " + ref, err
@@ -215,7 +222,7 @@ func (r *Reconciler) newBundle(ctx context.Context, seen observation, config *bo
 
 	adopted, err := secrets.Adopt(bundle, seen.cluster.Name, supplied...)
 	if err != nil {
-		return nil, "", &bundleFault{bootstrapv1.SecretsBundleInvalidReason, err}
+		return nil, "", &bundleError{bootstrapv1.SecretsBundleInvalidReason, err}
 	}
 
 	return adopted, "generated, with the certificate authorities and keys that existed", nil
@@ -238,8 +245,10 @@ func (r *Reconciler) readUserBundle(ctx context.Context, seen observation, confi
 
 	bundle, _, err := secrets.FromSecret(secret, r.Clock)
 	if err != nil {
-		return nil, &bundleFault{bootstrapv1.SecretsBundleInvalidReason,
-			fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err)}
+		return nil, &bundleError{
+			reason: bootstrapv1.SecretsBundleInvalidReason,
+			err:    fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err),
+		}
 	}
 
 	return bundle, nil
@@ -260,7 +269,7 @@ func (r *Reconciler) compareUserBundle(ctx context.Context, seen observation, co
 	}
 
 	if err := secrets.CheckSameBundle(bundle, ref, theirs); err != nil {
-		return &bundleFault{bootstrapv1.SecretsBundleMismatchReason, fmt.Errorf(
+		return &bundleError{bootstrapv1.SecretsBundleMismatchReason, fmt.Errorf(
 			"TalosClusterConfig %s: spec.secretsRef: %w; Secret %s was copied from it once", config.Name, err, name)}
 	}
 

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
@@ -21,7 +20,7 @@ func TestDecide(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w1", OwnerReferences: refs}}
 	}
 	reference := func(kind, name, uid string) metav1.OwnerReference {
-		return metav1.OwnerReference{Kind: kind, Name: name, UID: types.UID("uid-" + uid), Controller: ptr.To(true)}
+		return metav1.OwnerReference{Kind: kind, Name: name, UID: types.UID("uid-" + uid), Controller: new(true)}
 	}
 
 	own := secretOf(reference("TalosConfig", "w1", "now"))
@@ -45,7 +44,7 @@ func TestDecide(t *testing.T) {
 		"own Secret, and the cluster is gone":        {func(o *observation) { o.secret, o.cluster = own, nil }, "keep"},
 		"own Secret, and the machine has joined":     {func(o *observation) { o.secret, o.owner.joined = own, true }, "keep"},
 		"Secret deleted before the machine joined":   {func(o *observation) { o.owner.dataSecretName = "w1" }, "render again"},
-		"Secret deleted before CAPI has seen it":     {func(o *observation) { o.config.Status.Initialization.DataSecretCreated = ptr.To(true) }, "render again"},
+		"Secret deleted before CAPI has seen it":     {func(o *observation) { o.config.Status.Initialization.DataSecretCreated = new(true) }, "render again"},
 		"Secret deleted after the machine joined":    {func(o *observation) { o.owner.dataSecretName, o.owner.joined = "w1", true }, "forgo"},
 		"bootstrap data of another name":             {func(o *observation) { o.owner.dataSecretName = "handmade" }, "adopt handmade"},
 		"Secret without owner, machine boots of it":  {func(o *observation) { o.secret, o.owner.dataSecretName = orphan, "w1" }, "claim"},
@@ -75,7 +74,7 @@ func completeObservation() observation {
 		cluster: &clusterv1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Name: "c"},
 			Spec:       clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "c.example.com", Port: 6443}},
-			Status:     clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true)}},
+			Status:     clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: new(true)}},
 		},
 	}
 }

@@ -112,7 +112,7 @@ func (r *Reconciler) ensureTalosconfig(ctx context.Context, seen observation, bu
 
 	data, err := secrets.Talosconfig(bundle, seen.cluster.Name, nil, talosconfigLife, r.Clock.Now())
 	if err != nil {
-		return &bundleFault{bootstrapv1.SecretsBundleInvalidReason, err}
+		return &bundleError{bootstrapv1.SecretsBundleInvalidReason, err}
 	}
 
 	return r.ensureSecret(ctx, seen, secrets.TalosconfigSecret(seen.cluster, data), func(*corev1.Secret) error { return nil })
@@ -171,5 +171,5 @@ func disagreement(err error) error {
 		return nil
 	}
 
-	return &bundleFault{bootstrapv1.SecretsBundleMismatchReason, err}
+	return &bundleError{bootstrapv1.SecretsBundleMismatchReason, err}
 }

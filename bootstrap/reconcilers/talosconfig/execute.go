@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
+	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -111,6 +111,7 @@ func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (
 
 	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.config, secretKind, secret.ResourceVersion)
 	r.recordCreated(seen.config, secret, config, again)
+	ctrl.LoggerFrom(ctx).Info("Rendered the machine config", "Secret", klog.KObj(secret), "contract", config.Contract.String(), "hash", config.Hash)
 
 	return available(secret), nil
 }
@@ -164,6 +165,6 @@ func controllerReference(config *bootstrapv1.TalosConfig) metav1.OwnerReference 
 		Kind:       machineconfig.KindTalosConfig,
 		Name:       config.Name,
 		UID:        config.UID,
-		Controller: ptr.To(true),
+		Controller: new(true),
 	}
 }

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
@@ -172,7 +171,7 @@ var faults = map[string]fault{
 			w.create(clusterConfigYAML)
 
 			owner := &clusterv1.Cluster{}
-			w.changeStatus(owner, "c", func() { owner.Status.Initialization.ControlPlaneInitialized = ptr.To(true) })
+			w.changeStatus(owner, "c", func() { owner.Status.Initialization.ControlPlaneInitialized = new(true) })
 		},
 		conditionType: bundleOK, reason: "Missing",
 		message: contains("secret c-talos does not exist", "backup"),

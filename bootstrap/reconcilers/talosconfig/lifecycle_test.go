@@ -56,7 +56,7 @@ spec:
 	w.condition("w-1", dataSecret, clusterv1.WaitingForClusterInfrastructureReadyReason)
 
 	owner := &clusterv1.Cluster{}
-	w.changeStatus(owner, "c", func() { owner.Status.Initialization.InfrastructureProvisioned = ptr.To(true) })
+	w.changeStatus(owner, "c", func() { owner.Status.Initialization.InfrastructureProvisioned = new(true) })
 	w.condition("w-1", dataSecret, "WaitingForControlPlaneEndpoint", ContainSubstring("Cluster c"))
 
 	w.change(owner, "c", func() { owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "c.example.com", Port: 6443} })
@@ -70,7 +70,7 @@ func TestPaused(t *testing.T) {
 	w.create(clusterConfigYAML)
 
 	owner := &clusterv1.Cluster{}
-	w.change(owner, "c", func() { owner.Spec.Paused = ptr.To(true) })
+	w.change(owner, "c", func() { owner.Spec.Paused = new(true) })
 	w.create(`
 apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
 kind: TalosConfig

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
@@ -30,6 +31,18 @@ type observation struct {
 
 	// secret is the Secret with the TalosConfig's name, nil when there is none.
 	secret *corev1.Secret
+}
+
+// logValues name what belongs to the TalosConfig, as Cluster API's logs do.
+func (o observation) logValues() []any {
+	if o.owner == nil {
+		return nil
+	}
+
+	return []any{
+		o.owner.machine.Kind, klog.KObj(o.owner.object),
+		machineconfig.KindCluster, klog.KRef(o.config.Namespace, o.owner.clusterName),
+	}
 }
 
 // owner is what matters of a Machine or MachinePool.

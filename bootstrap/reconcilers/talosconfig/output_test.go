@@ -102,10 +102,10 @@ func secretValues(w *world) map[string]string {
 		for key, value := range secret.Data {
 			origin := secret.Namespace + "/" + secret.Name + " " + key
 
-			switch {
-			case key == secrets.BundleKey:
+			switch key {
+			case secrets.BundleKey:
 				bundleValues(w, value, origin, add)
-			case key == "password" || key == "auth" || key == "identityToken" || key == "tls.key":
+			case "password", "auth", "identityToken", "tls.key":
 				add(string(value), origin)
 			}
 		}

@@ -163,7 +163,7 @@ spec:
 	w.named(config, "second")
 	config.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
 	config.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: machine.Name, UID: machine.UID, Controller: ptr.To(true),
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: machine.Name, UID: machine.UID, Controller: new(true),
 	}}
 	w.Expect(admin.Create(t.Context(), config)).To(Succeed())
 	w.ready("second")
@@ -237,11 +237,11 @@ spec:
 	w.named(config, "pool")
 	config.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
 	config.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: pool.Name, UID: pool.UID, Controller: ptr.To(true),
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: pool.Name, UID: pool.UID, Controller: new(true),
 	}}
 	w.Expect(admin.Create(t.Context(), config)).To(Succeed())
 
 	w.Expect(string(w.ready("pool").Data["value"])).To(ContainSubstring("node.cluster.x-k8s.io/pool: spot"))
 	w.Expect(w.config("pool").Status.Inputs).To(ContainElement(
-		bootstrapv1.RenderedInput{Kind: "MachinePool", Name: "pool", Generation: ptr.To(pool.Generation), Layer: "Base"}))
+		bootstrapv1.RenderedInput{Kind: "MachinePool", Name: "pool", Generation: new(pool.Generation), Layer: "Base"}))
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,8 +107,7 @@ func failed(in renderInputs, err error) (outcome, error) {
 		done.bundle = good(bootstrapv1.SecretsBundleAvailableReason, "")
 	}
 
-	var fault *bundleFault
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*bundleError](err); ok {
 		done.bundle = bad(fault.reason, fault.Error())
 		done.rendered = bad(bootstrapv1.TalosConfigWaitingForInputsReason, "")
 
@@ -137,7 +135,7 @@ func (r *Reconciler) report(ctx context.Context, before, config *bootstrapv1.Tal
 
 	if done.dataSecretName != "" {
 		status.DataSecretName = done.dataSecretName
-		status.Initialization.DataSecretCreated = ptr.To(true)
+		status.Initialization.DataSecretCreated = new(true)
 	}
 
 	if done.described != nil {

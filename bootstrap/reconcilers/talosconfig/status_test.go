@@ -53,7 +53,7 @@ func TestFailed(t *testing.T) {
 		wantTerminal bool
 	}{
 		"bundle": {
-			err: fmt.Errorf("render: %w", &bundleFault{"Missing", errors.New("secret c-talos does not exist")}),
+			err: fmt.Errorf("render: %w", &bundleError{"Missing", errors.New("secret c-talos does not exist")}),
 			want: outcome{
 				dataSecret: bad("NotAvailable", ""), bundle: bad("Missing", "secret c-talos does not exist"), rendered: bad("WaitingForInputs", ""),
 			},

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/feature"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -137,7 +136,7 @@ func startManager(ctx context.Context, counter *requests) (func() error, error) 
 
 	mgr, err := setup.NewManager(ctx, config, options, func(o *ctrl.Options) {
 		// Several managers in one process have controllers of one name.
-		o.Controller.SkipNameValidation = ptr.To(true)
+		o.Controller.SkipNameValidation = new(true)
 	})
 	if err != nil {
 		cancel()

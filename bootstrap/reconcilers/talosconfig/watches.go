@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -341,11 +342,5 @@ func refersTo(config *bootstrapv1.TalosClusterConfig, name string) bool {
 		return true
 	}
 
-	for _, each := range machineconfig.SecretNames(config) {
-		if each == name {
-			return true
-		}
-	}
-
-	return false
+	return slices.Contains(machineconfig.SecretNames(config), name)
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -60,7 +59,7 @@ func watchedWorld(t *testing.T) client.Client {
 		if done {
 			config.Status = bootstrapv1.TalosConfigStatus{
 				DataSecretName: name,
-				Initialization: bootstrapv1.TalosConfigInitializationStatus{DataSecretCreated: ptr.To(true)},
+				Initialization: bootstrapv1.TalosConfigInitializationStatus{DataSecretCreated: new(true)},
 			}
 		}
 

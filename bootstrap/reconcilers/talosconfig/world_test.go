@@ -279,7 +279,7 @@ func describe(config *bootstrapv1.TalosConfig) string {
 // owner is the reference to the TalosConfig that its data Secret must have.
 func ownerOf(config *bootstrapv1.TalosConfig) metav1.OwnerReference {
 	return metav1.OwnerReference{
-		APIVersion: bootstrapv1.GroupVersion.String(), Kind: "TalosConfig", Name: config.Name, UID: config.UID, Controller: ptr.To(true),
+		APIVersion: bootstrapv1.GroupVersion.String(), Kind: "TalosConfig", Name: config.Name, UID: config.UID, Controller: new(true),
 	}
 }
 
