@@ -150,16 +150,26 @@ func testCoreWebhooks(t *testing.T, mc *harness.ManagementCluster) {
 
 func testCoreReconcilers(t *testing.T, mc *harness.ManagementCluster) {
 	g, ctx, c := NewWithT(t), t.Context(), mc.Client()
+	// Core's webhook wants one of controlPlaneRef, infrastructureRef and topology. The test plays the provider.
+	infraCluster := genericObject(builder.GenericInfrastructureClusterKind, "plain")
+	g.Expect(unstructured.SetNestedMap(infraCluster.Object,
+		map[string]any{"host": "127.0.0.1", "port": int64(6443)}, "spec", "controlPlaneEndpoint")).To(Succeed())
+	g.Expect(c.Create(ctx, infraCluster)).To(Succeed())
+	g.Expect(unstructured.SetNestedField(infraCluster.Object, true, "status", "initialization", "provisioned")).To(Succeed())
+	g.Expect(c.Status().Update(ctx, infraCluster)).To(Succeed())
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "plain"}}
-	cluster.Spec.ClusterNetwork.ServiceDomain = "cluster.local"
-	cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}
+	cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: builder.InfrastructureGroupVersion.Group,
+		Kind:     builder.GenericInfrastructureClusterKind,
+		Name:     infraCluster.GetName(),
+	}
 	g.Expect(c.Create(ctx, cluster)).To(Succeed())
 	g.Eventually(func(g Gomega) {
 		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
 		g.Expect(cluster.Finalizers).To(ContainElement(clusterv1.ClusterFinalizer))
 		g.Expect(cluster.Status.ObservedGeneration).To(Equal(cluster.Generation))
-		g.Expect(ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false)).To(BeTrue(),
-			"a cluster without an infrastructureRef needs none")
+		g.Expect(ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false)).To(BeTrue())
+		g.Expect(cluster.Spec.ControlPlaneEndpoint).To(Equal(clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}))
 	}, patience, interval).Should(Succeed())
 
 	infrastructure := genericMachine("plain-0")
@@ -237,8 +247,12 @@ func machine(name, cluster string) *clusterv1.Machine {
 }
 
 func genericMachine(name string) *unstructured.Unstructured {
+	return genericObject(builder.GenericInfrastructureMachineKind, name)
+}
+
+func genericObject(kind, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
-	object.SetGroupVersionKind(builder.InfrastructureGroupVersion.WithKind(builder.GenericInfrastructureMachineKind))
+	object.SetGroupVersionKind(builder.InfrastructureGroupVersion.WithKind(kind))
 	object.SetNamespace(namespace)
 	object.SetName(name)
 	return object
