@@ -83,6 +83,9 @@ var commands = map[string][]string{
 	},
 	"render-unknown-machine":  {"render", "-f", clusterFiles, "--machine", "w-2"},
 	"render-without-secrets":  {"render", "-f", clusterFiles + "/cluster.yaml", "-f", clusterFiles + "/patches.yaml", "-f", clusterFiles + "/talos.yaml"},
+	"render-missing-config":   {"render", "-f", "testdata/missing.yaml", "--machine", "w-2"},
+	"render-beside-missing":   {"render", "-f", "testdata/missing.yaml", "--machine", "w-1"},
+	"explain-missing-config":  {"explain", "-f", "testdata/missing.yaml", "--machine", "w-2"},
 	"render-without-machines": {"render", "-f", clusterFiles + "/talos.yaml"},
 
 	"explain-all":             {"explain", "-f", clusterFiles, "--machine", "w-1"},

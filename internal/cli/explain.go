@@ -163,7 +163,7 @@ func (o *explainOptions) run() error {
 		return found.tellAll(&o.inputOptions)
 	}
 
-	subject, err := choose(o.subjects(set, &findings{set: set}), o.machine)
+	subject, err := o.subject(set, o.machine)
 	if err != nil {
 		return err
 	}

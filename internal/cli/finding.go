@@ -142,16 +142,15 @@ func (fs *findings) addProblems() {
 	}
 }
 
-// addMissing takes over the joined Missing errors of an inventory.
+// addMissing takes over the joined MissingErrors of an inventory.
 func (fs *findings) addMissing(err error) {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // a list that is taken apart, not searched
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return
 	}
 
 	for _, each := range joined.Unwrap() {
-		var missing *inventory.Missing
-		if errors.As(each, &missing) {
+		if missing, ok := errors.AsType[*inventory.MissingError](each); ok {
 			fs.add(Finding{Severity: SeverityError, Object: &missing.From, Path: missing.Field, Message: missing.Error()}, "")
 		}
 	}

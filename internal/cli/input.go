@@ -94,7 +94,7 @@ func (o *inputOptions) note(format string, args ...any) {
 
 // tell writes a line to the error stream, whose own errors nobody could be told of.
 func (o *inputOptions) tell(severity, message string) {
-	_, _ = fmt.Fprintf(o.ErrOut, "%s: %s\n", severity, message) //nolint:errcheck // see above
+	_, _ = fmt.Fprintf(o.ErrOut, "%s: %s\n", severity, message)
 }
 
 // subjects lists the machines among the files. What machines refer to and is missing goes to the findings.
@@ -109,7 +109,19 @@ func (o *inputOptions) subjects(set *manifest.Set, findings *findings) []*invent
 	return subjects
 }
 
-// choose finds the machine that a user named.
+// subject is the one machine that a user named. What other machines lack is of no interest, unless the named one is not found:
+// then that may be the reason, and is told.
+func (o *inputOptions) subject(set *manifest.Set, name string) (*inventory.Subject, error) {
+	missing := &findings{set: set}
+
+	subject, err := choose(o.subjects(set, missing), name)
+	if err != nil && missing.tellAll(o) != nil {
+		return nil, errFindings
+	}
+
+	return subject, err
+}
+
 func choose(subjects []*inventory.Subject, name string) (*inventory.Subject, error) {
 	var chosen, known []string
 

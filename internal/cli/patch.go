@@ -137,7 +137,7 @@ func (o *patchOptions) readBase() (*merge.Config, error) {
 		return nil, err
 	}
 
-	if documents, err := manifest.Split(o.base, data); err == nil && len(documents) == 0 {
+	if len(manifest.Split(o.base, data)) == 0 {
 		return nil, inFile(o.base, errors.New("the config to patch is empty: want at least one Talos document"))
 	}
 
@@ -188,20 +188,14 @@ func (o *patchOptions) read(name string) ([]byte, error) {
 	}
 
 	if err != nil {
-		var detail *fs.PathError
-		if errors.As(err, &detail) {
+		if detail, ok := errors.AsType[*fs.PathError](err); ok {
 			err = detail.Err
 		}
 
 		return nil, &manifest.UnreadableError{Err: fmt.Errorf("%s: %w", name, err)}
 	}
 
-	documents, err := manifest.Split(name, data)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, document := range documents {
+	for _, document := range manifest.Split(name, data) {
 		if err := document.Syntax(); err != nil {
 			return nil, err
 		}

@@ -130,17 +130,9 @@ func (o *renderOptions) run() error {
 		return found.tellAll(&o.inputOptions)
 	}
 
-	subjects := o.subjects(set, found)
-
-	if o.machine != "" {
-		subject, err := choose(subjects, o.machine)
-		if err != nil {
-			return err
-		}
-
-		subjects = []*inventory.Subject{subject}
-	} else if len(subjects) == 0 && found.count(SeverityError) == 0 {
-		return usagef("there is no machine of Ichor among the files: add a Machine, MachinePool, MachineDeployment or MachineSet")
+	subjects, err := o.chosen(set, found)
+	if err != nil {
+		return err
 	}
 
 	result := RenderResult{Machines: []RenderedMachine{}}
@@ -173,6 +165,22 @@ func (o *renderOptions) run() error {
 	}
 
 	return found.tellAll(&o.inputOptions)
+}
+
+// chosen are the machines to render: all, or the one that was named.
+func (o *renderOptions) chosen(set *manifest.Set, found *findings) ([]*inventory.Subject, error) {
+	if o.machine != "" {
+		subject, err := o.subject(set, o.machine)
+
+		return []*inventory.Subject{subject}, err
+	}
+
+	subjects := o.subjects(set, found)
+	if len(subjects) == 0 && found.count(SeverityError) == 0 {
+		return nil, usagef("there is no machine of Ichor among the files: add a Machine, MachinePool, MachineDeployment or MachineSet")
+	}
+
+	return subjects, nil
 }
 
 func (o *renderOptions) machineOf(set *manifest.Set, subject *inventory.Subject, rendered inventory.Result) (RenderedMachine, error) {

@@ -54,7 +54,7 @@ func Main(args []string, version string, streams genericiooptions.IOStreams) int
 	}
 
 	for _, each := range apart(err) {
-		_, _ = fmt.Fprintf(streams.ErrOut, "error: %s\n", each) //nolint:errcheck // nobody is left to be told
+		_, _ = fmt.Fprintf(streams.ErrOut, "error: %s\n", each) // nobody is left to be told of an error here
 	}
 
 	var (
@@ -71,7 +71,7 @@ func Main(args []string, version string, streams genericiooptions.IOStreams) int
 
 // apart takes joined errors apart, so that each has a line of its own.
 func apart(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost error can be a list here
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

@@ -44,8 +44,8 @@ type Subject struct {
 	Template string
 }
 
-// Missing is an object that is referred to and is not among the files.
-type Missing struct {
+// MissingError is an object that is referred to and is not among the files.
+type MissingError struct {
 	// From and Field are what refers to it.
 	From  manifest.Ref
 	Field string
@@ -55,7 +55,7 @@ type Missing struct {
 }
 
 // Error says what is missing and what to do.
-func (m *Missing) Error() string {
+func (m *MissingError) Error() string {
 	return fmt.Sprintf("%s is not among the files: add the file that has it, or correct the reference", m.Ref)
 }
 
@@ -69,7 +69,7 @@ type origin struct {
 }
 
 // Subjects lists the machines of the set, sorted by namespace, kind and name. Machines that are not Ichor's to configure are
-// left out, and named in others. The error consists of Missing ones, and then lacks a subject for each.
+// left out, and named in others. The error consists of MissingErrors, and then lacks a subject for each.
 func Subjects(set *manifest.Set) (subjects []*Subject, others []manifest.Ref, err error) {
 	var faults []error
 
@@ -166,9 +166,9 @@ func complete(labels *map[string]string, spec *clusterv1.MachineSpec, clusterNam
 	}
 }
 
-func (o origin) subject(set *manifest.Set) (*Subject, *Missing) {
-	missing := func(field, kind, name string) *Missing {
-		return &Missing{From: o.ref, Field: field, Ref: manifest.Ref{Kind: kind, Namespace: o.ref.Namespace, Name: name}}
+func (o origin) subject(set *manifest.Set) (*Subject, *MissingError) {
+	missing := func(field, kind, name string) *MissingError {
+		return &MissingError{From: o.ref, Field: field, Ref: manifest.Ref{Kind: kind, Namespace: o.ref.Namespace, Name: name}}
 	}
 
 	cluster := find(set.Clusters, o.ref.Namespace, o.clusterName)

@@ -84,12 +84,7 @@ func (f Files) Read() ([]Document, error) {
 				continue
 			}
 
-			found, err := Split(file, data)
-			if err != nil {
-				faults = append(faults, err)
-			}
-
-			documents = append(documents, found...)
+			documents = append(documents, Split(file, data)...)
 		}
 	}
 
@@ -116,8 +111,7 @@ func (f Files) content(file string) ([]byte, error) {
 
 // cause is a path error without the path, which is named already.
 func cause(err error) error {
-	var detail *fs.PathError
-	if errors.As(err, &detail) {
+	if detail, ok := errors.AsType[*fs.PathError](err); ok {
 		return detail.Err
 	}
 
@@ -166,14 +160,14 @@ func (f Files) expand(name string) ([]string, error) {
 
 // Split takes a file apart into its documents. Documents without content are left out, and count in the index unless they
 // stand before the first "---".
-func Split(file string, data []byte) ([]Document, error) {
+func Split(file string, data []byte) []Document {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
 		return splitJSON(file, data)
 	}
 
-	return splitYAML(file, data), nil
+	return splitYAML(file, data)
 }
 
 // chunk is a run of lines between two separators.
@@ -242,34 +236,35 @@ func separator(line string) (string, bool) {
 	return "   " + rest, true
 }
 
-// splitJSON cuts a stream of JSON values.
-func splitJSON(file string, data []byte) ([]Document, error) {
+// splitJSON cuts a stream of JSON values. What is no JSON is left in one piece: YAML may begin with a brace too, and the YAML
+// parser knows what is wrong with the rest.
+func splitJSON(file string, data []byte) []Document {
 	var documents []Document
 
 	decoder := json.NewDecoder(bytes.NewReader(data))
 
 	for index := 0; ; index++ {
-		offset := decoder.InputOffset()
-		for int(offset) < len(data) && strings.ContainsRune(" \t\r\n", rune(data[offset])) {
-			offset++
-		}
-
-		line := 1 + bytes.Count(data[:offset], []byte("\n"))
+		offset := int(decoder.InputOffset())
+		offset += len(data[offset:]) - len(bytes.TrimLeft(data[offset:], " \t\r\n"))
 
 		var value json.RawMessage
 
-		if err := decoder.Decode(&value); errors.Is(err, io.EOF) {
-			return documents, nil
-		} else if err != nil {
-			// YAML that begins with a brace is no JSON; the YAML parser knows better what is wrong with it.
-			return append(documents, Document{
-				Location{File: file, Document: index, Line: line},
-				[]byte(strings.Repeat("\n", line-1) + string(data[offset:])),
-			}), nil
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return documents
 		}
 
+		if err != nil {
+			value = data[offset:]
+		}
+
+		line := 1 + bytes.Count(data[:offset], []byte("\n"))
 		documents = append(documents, Document{
 			Location{File: file, Document: index, Line: line}, append([]byte(strings.Repeat("\n", line-1)), value...),
 		})
+
+		if err != nil {
+			return documents
+		}
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	kjson "sigs.k8s.io/json"
@@ -251,13 +251,15 @@ func mergeStringData(secret *corev1.Secret) {
 func (s *Set) other(object *Object, rules *admission.Rules) {
 	switch {
 	case object.GVK.Group == bootstrapv1.GroupVersion.Group:
-		names := ""
-		for _, gvk := range rules.Kinds() {
-			names += ", " + gvk.Kind
+		kinds := rules.Kinds()
+
+		names := make([]string, len(kinds))
+		for i, gvk := range kinds {
+			names[i] = gvk.Kind
 		}
 
-		s.problem(object, "kind", "%s has no kind %s in %s; the kinds are%s of %s",
-			object.GVK.Group, object.Kind, object.GVK.Version, names[1:], bootstrapv1.GroupVersion.Version)
+		s.problem(object, "kind", "%s has no kind %s in %s; the kinds are %s of %s",
+			object.GVK.Group, object.Kind, object.GVK.Version, strings.Join(names, ", "), bootstrapv1.GroupVersion.Version)
 	case object.GVK.Group == clusterv1.GroupVersion.Group && object.GVK.Version != clusterv1.GroupVersion.Version && s.known(object.Kind):
 		s.problem(object, "apiVersion", "is %s, and only %s is read: convert the object", object.GVK.GroupVersion(), clusterv1.GroupVersion)
 	case object.GVK.Group == "bootstrap.cluster.x-k8s.io" && object.Kind != "KubeadmConfig" && object.Kind != "KubeadmConfigTemplate":
@@ -271,7 +273,7 @@ func (s *Set) other(object *Object, rules *admission.Rules) {
 }
 
 func (s *Set) known(kind string) bool {
-	target, _ := s.target(&Object{GVK: schema.GroupVersionKind(clusterv1.GroupVersion.WithKind(kind))})
+	target, _ := s.target(&Object{GVK: clusterv1.GroupVersion.WithKind(kind)})
 
 	return target != nil
 }
