@@ -8,9 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,7 +99,7 @@ func (r *Reconciler) openBundle(ctx context.Context, seen observation, config *b
 ) (*secrets.Bundle, error) {
 	bundle, err := r.bundles.get(secret, r.Clock)
 	if err == nil {
-		err = secrets.Check(bundle, contract)
+		err = r.proofs.once(proof{bundle: versionOf(secret), contract: contract}, func() error { return secrets.Check(bundle, contract) })
 	}
 
 	if err != nil {
@@ -119,7 +117,7 @@ func (r *Reconciler) openBundle(ctx context.Context, seen observation, config *b
 		return nil, err
 	}
 
-	return bundle, r.ensureDerived(ctx, seen, bundle)
+	return bundle, r.ensureDerived(ctx, seen, bundle, versionOf(secret))
 }
 
 // mintBundle creates the bundle Secret. All workers of this process that need it wait for one of them; other processes
@@ -285,41 +283,4 @@ func clusterPin(config *bootstrapv1.TalosClusterConfig) version.Contract {
 	}
 
 	return contract
-}
-
-// maxOpenBundles bounds the decoded bundles in memory: one for each cluster that gets machines.
-const maxOpenBundles = 256
-
-// bundleCache keeps bundles decoded, by version of their Secret.
-type bundleCache struct{ open *lru.Cache }
-
-type secretVersion struct {
-	uid             types.UID
-	resourceVersion string
-}
-
-func newBundleCache() *bundleCache { return &bundleCache{lru.New(maxOpenBundles)} }
-
-func (c *bundleCache) get(secret *corev1.Secret, clock secrets.Clock) (*secrets.Bundle, error) {
-	key := secretVersion{secret.UID, secret.ResourceVersion}
-
-	if cached, ok := c.open.Get(key); ok {
-		if bundle, ok := cached.(*secrets.Bundle); ok {
-			return bundle, nil
-		}
-	}
-
-	data, ok := secret.Data[secrets.BundleKey]
-	if !ok {
-		return nil, fmt.Errorf("key %q is missing", secrets.BundleKey)
-	}
-
-	bundle, err := secrets.Decode(data, clock)
-	if err != nil {
-		return nil, fmt.Errorf("key %q: %w", secrets.BundleKey, err)
-	}
-
-	c.open.Add(key, bundle)
-
-	return bundle, nil
 }

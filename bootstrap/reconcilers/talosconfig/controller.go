@@ -52,6 +52,7 @@ type Reconciler struct {
 	deferrer deferrer
 	patches  *patchCache
 	bundles  *bundleCache
+	proofs   *proofCache
 	minting  singleflight.Group
 }
 

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 )
@@ -27,7 +28,7 @@ type (
 	// keep leaves the Secret, which is the TalosConfig's own, as it is.
 	keep struct{ secret *corev1.Secret }
 
-	// claim makes the TalosConfig the owner of its Secret once more.
+	// claim makes the TalosConfig the owner of its Secret once more, or gives the Secret its label back.
 	claim struct{ secret *corev1.Secret }
 
 	// adopt takes over bootstrap data of another name that the Machine already has.
@@ -101,6 +102,10 @@ func decide(seen observation) step {
 func decideSecret(seen observation) step {
 	switch holderOf(seen.secret, seen.config, seen.owner) {
 	case holderConfig:
+		if seen.secret.Labels[clusterv1.ClusterNameLabel] != seen.owner.clusterName {
+			return claim{seen.secret}
+		}
+
 		return keep{seen.secret}
 	case holderLost:
 		return claim{seen.secret}

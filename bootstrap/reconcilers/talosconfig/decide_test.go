@@ -17,13 +17,17 @@ import (
 
 func TestDecide(t *testing.T) {
 	secretOf := func(refs ...metav1.OwnerReference) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w1", OwnerReferences: refs}}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Name: "w1", OwnerReferences: refs, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
+		}}
 	}
 	reference := func(kind, name, uid string) metav1.OwnerReference {
 		return metav1.OwnerReference{Kind: kind, Name: name, UID: types.UID("uid-" + uid), Controller: new(true)}
 	}
 
 	own := secretOf(reference("TalosConfig", "w1", "now"))
+	unlabelled := secretOf(reference("TalosConfig", "w1", "now"))
+	unlabelled.Labels = nil
 	former := secretOf(reference("TalosConfig", "w1", "before"))
 	orphan := secretOf()
 	other := secretOf(reference("TalosConfig", "w2", "another"))
@@ -43,6 +47,7 @@ func TestDecide(t *testing.T) {
 		"own Secret":                                 {func(o *observation) { o.secret = own }, "keep"},
 		"own Secret, and the cluster is gone":        {func(o *observation) { o.secret, o.cluster = own, nil }, "keep"},
 		"own Secret, and the machine has joined":     {func(o *observation) { o.secret, o.owner.joined = own, true }, "keep"},
+		"own Secret without its label":               {func(o *observation) { o.secret = unlabelled }, "claim"},
 		"Secret deleted before the machine joined":   {func(o *observation) { o.owner.dataSecretName = "w1" }, "render again"},
 		"Secret deleted before CAPI has seen it":     {func(o *observation) { o.config.Status.Initialization.DataSecretCreated = new(true) }, "render again"},
 		"Secret deleted after the machine joined":    {func(o *observation) { o.owner.dataSecretName, o.owner.joined = "w1", true }, "forgo"},

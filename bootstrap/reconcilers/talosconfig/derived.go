@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,12 @@ func (r *Reconciler) ensureBundleMetadata(ctx context.Context, seen observation,
 		}
 	}
 
-	return r.ensureMetadata(ctx, seen.cluster, secret, pin)
+	// All workers that render the cluster's first machines come through here at once.
+	_, err, _ := r.minting.Do(string(seen.cluster.UID)+"/metadata", func() (any, error) {
+		return nil, r.ensureMetadata(ctx, seen.cluster, secret, pin)
+	})
+
+	return err
 }
 
 // ensureMetadata makes the Cluster an owner of the Secret, so that it is moved and deleted with it, and labels it, so that
@@ -75,90 +81,113 @@ func clusterReference(cluster *clusterv1.Cluster) metav1.OwnerReference {
 }
 
 // ensureDerived sees to the Secrets that are made of the bundle for others to read: the certificate authorities, and the
-// talosconfig. One that says
-// something else than the bundle is a fault: nobody would trust what is signed with it.
-func (r *Reconciler) ensureDerived(ctx context.Context, seen observation, bundle *secrets.Bundle) error {
-	authorities, err := secrets.AuthoritySecrets(seen.cluster, bundle)
-	if err != nil {
-		return fmt.Errorf("cluster %s: %w", seen.cluster.Name, err)
-	}
+// talosconfig. One that says something else than the bundle is a fault: nobody would trust what is signed with it.
+func (r *Reconciler) ensureDerived(ctx context.Context, seen observation, bundle *secrets.Bundle, made secretVersion) error {
+	authorities := sync.OnceValues(func() ([]*corev1.Secret, error) { return secrets.AuthoritySecrets(seen.cluster, bundle) })
 
-	agrees := func(found *corev1.Secret) error {
-		return secrets.CheckSupplied(bundle, seen.cluster.Name, found)
-	}
+	for i, name := range secrets.AuthorityNames(seen.cluster.Name) {
+		want := derived{
+			name: name,
+			secret: func() (*corev1.Secret, error) {
+				all, err := authorities()
+				if err != nil {
+					return nil, &bundleError{reason: bootstrapv1.SecretsBundleInvalidReason, err: err}
+				}
 
-	for _, wanted := range authorities {
-		if err := r.ensureSecret(ctx, seen, wanted, agrees); err != nil {
+				return all[i], nil
+			},
+			agrees: func(found *corev1.Secret) error {
+				return r.proofs.once(proof{bundle: made, object: versionOf(found)}, func() error {
+					return secrets.CheckSupplied(bundle, seen.cluster.Name, found)
+				})
+			},
+		}
+
+		if err := r.ensureSecret(ctx, seen, want); err != nil {
 			return err
 		}
 	}
 
-	return r.ensureTalosconfig(ctx, seen, bundle)
+	return r.ensureSecret(ctx, seen, r.talosconfig(seen, bundle))
+}
+
+// derived is a Secret that is made of the bundle.
+type derived struct {
+	name string
+
+	// secret makes it. It is called only when it does not exist.
+	secret func() (*corev1.Secret, error)
+
+	// agrees says what is wrong with one that exists.
+	agrees func(*corev1.Secret) error
 }
 
 // talosconfigLife is how long an administrator's certificate is valid.
 const talosconfigLife = 365 * 24 * time.Hour
 
-// ensureTalosconfig creates the Secret with an administrator's talosconfig. It holds no endpoints: no node has an address
-// before it has a config.
-func (r *Reconciler) ensureTalosconfig(ctx context.Context, seen observation, bundle *secrets.Bundle) error {
-	key := client.ObjectKey{Namespace: seen.cluster.Namespace, Name: secrets.TalosconfigName(seen.cluster.Name)}
+// talosconfig is an administrator's. It holds no endpoints: no node has an address before it has a config.
+func (r *Reconciler) talosconfig(seen observation, bundle *secrets.Bundle) derived {
+	return derived{
+		name: secrets.TalosconfigName(seen.cluster.Name),
+		secret: func() (*corev1.Secret, error) {
+			data, err := secrets.Talosconfig(bundle, seen.cluster.Name, nil, talosconfigLife, r.Clock.Now())
+			if err != nil {
+				return nil, &bundleError{reason: bootstrapv1.SecretsBundleInvalidReason, err: err}
+			}
 
-	// Looked for before it is made: each one that is made has a new key.
-	err := r.Client.Get(ctx, key, &corev1.Secret{})
-	if !apierrors.IsNotFound(err) {
-		return err
+			return secrets.TalosconfigSecret(seen.cluster, data), nil
+		},
+		// Each one that is made has a key of its own.
+		agrees: func(*corev1.Secret) error { return nil },
 	}
-
-	data, err := secrets.Talosconfig(bundle, seen.cluster.Name, nil, talosconfigLife, r.Clock.Now())
-	if err != nil {
-		return &bundleError{bootstrapv1.SecretsBundleInvalidReason, err}
-	}
-
-	return r.ensureSecret(ctx, seen, secrets.TalosconfigSecret(seen.cluster, data), func(*corev1.Secret) error { return nil })
 }
 
 // ensureSecret creates the Secret if it does not exist, and otherwise checks that it agrees with the bundle.
-func (r *Reconciler) ensureSecret(ctx context.Context, seen observation, wanted *corev1.Secret, agrees func(*corev1.Secret) error) error {
+func (r *Reconciler) ensureSecret(ctx context.Context, seen observation, want derived) error {
 	found := &corev1.Secret{}
 
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(wanted), found)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: seen.cluster.Namespace, Name: want.name}, found)
 	if err == nil {
-		return disagreement(agrees(found))
+		return disagreement(want.agrees(found))
 	}
 
 	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("secret %s: %w", wanted.Name, err)
+		return fmt.Errorf("secret %s: %w", want.name, err)
 	}
 
-	_, err, _ = r.minting.Do(string(seen.cluster.UID)+"/"+wanted.Name, func() (any, error) {
-		return nil, r.createSecret(ctx, seen, wanted, agrees)
+	_, err, _ = r.minting.Do(string(seen.cluster.UID)+"/"+want.name, func() (any, error) {
+		return nil, r.createSecret(ctx, seen, want)
 	})
 
 	return err
 }
 
 // createSecret creates the Secret. If the cache only lacked it, it gets the label, unless it is another cluster's.
-func (r *Reconciler) createSecret(ctx context.Context, seen observation, wanted *corev1.Secret, agrees func(*corev1.Secret) error) error {
-	err := r.Client.Create(ctx, wanted.DeepCopy())
+func (r *Reconciler) createSecret(ctx context.Context, seen observation, want derived) error {
+	secret, err := want.secret()
+	if err != nil {
+		return err
+	}
+
+	err = r.Client.Create(ctx, secret)
 	if err == nil {
 		return nil
 	}
 
 	if !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("secret %s: create: %w", wanted.Name, err)
+		return fmt.Errorf("secret %s: create: %w", want.name, err)
 	}
 
-	existing, err := r.readSecret(ctx, client.ObjectKeyFromObject(wanted))
+	existing, err := r.readSecret(ctx, client.ObjectKeyFromObject(secret))
 	if err != nil {
 		return err
 	}
 
 	if existing == nil {
-		return fmt.Errorf("secret %s: it was deleted right after it had been created", wanted.Name)
+		return fmt.Errorf("secret %s: it was deleted right after it had been created", want.name)
 	}
 
-	if err := agrees(existing); err != nil {
+	if err := want.agrees(existing); err != nil {
 		return disagreement(err)
 	}
 
@@ -171,5 +200,5 @@ func disagreement(err error) error {
 		return nil
 	}
 
-	return &bundleError{bootstrapv1.SecretsBundleMismatchReason, err}
+	return &bundleError{reason: bootstrapv1.SecretsBundleMismatchReason, err: err}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,10 +64,14 @@ func (r *Reconciler) keep(secret *corev1.Secret) outcome {
 	return available(secret)
 }
 
-// claim replaces the reference to the TalosConfig's former self. Only metadata is patched: values are not in the cache.
+// claim makes the TalosConfig the controlling owner, in place of its former self, and labels the Secret, so that the cache
+// has it. Only metadata is patched: values are not in the cache.
 func (r *Reconciler) claim(ctx context.Context, seen observation, secret *corev1.Secret) (outcome, error) {
 	claimed := secret.DeepCopy()
-	claimed.OwnerReferences = []metav1.OwnerReference{controllerReference(seen.config)}
+	claimed.OwnerReferences = append(slices.DeleteFunc(claimed.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return ref.Kind == machineconfig.KindTalosConfig && ref.Name == seen.config.Name
+	}), controllerReference(seen.config))
+	metav1.SetMetaDataLabel(&claimed.ObjectMeta, clusterv1.ClusterNameLabel, seen.owner.clusterName)
 
 	// The lock keeps an owner that somebody else has set in the meantime.
 	patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})

@@ -218,7 +218,7 @@ func TestFaults(t *testing.T) {
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.create(clusterYAML)
+			w.cluster()
 			test.make(w)
 			w.machine("w-1", worker, test.spec)
 

@@ -55,9 +55,10 @@ spec:
 `)
 	w.condition("w-1", dataSecret, clusterv1.WaitingForClusterInfrastructureReadyReason)
 
-	owner := &clusterv1.Cluster{}
-	w.changeStatus(owner, "c", func() { owner.Status.Initialization.InfrastructureProvisioned = new(true) })
+	w.provision()
 	w.condition("w-1", dataSecret, "WaitingForControlPlaneEndpoint", ContainSubstring("Cluster c"))
+
+	owner := &clusterv1.Cluster{}
 
 	w.change(owner, "c", func() { owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "c.example.com", Port: 6443} })
 	w.ready("w-1")
@@ -66,7 +67,7 @@ spec:
 func TestPaused(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(clusterConfigYAML)
 
 	owner := &clusterv1.Cluster{}
@@ -104,7 +105,7 @@ func TestWrittenConfigStays(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
 	w.secret("registry", map[string]string{"password": "before"})
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(registryYAML)
 	w.machine("w-1", worker, "")
 
@@ -138,7 +139,7 @@ func TestRotationWhileWaiting(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
 	w.secret("registry", map[string]string{"password": "before"})
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(registryYAML)
 	w.machine("w-1", worker, `patchRefs: [{name: sysctls}]`)
 	w.condition("w-1", rendered, "InvalidReference")
@@ -154,7 +155,7 @@ func TestRotationWhileWaiting(t *testing.T) {
 func TestDeletedSecret(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(clusterConfigYAML)
 	w.machine("w-1", worker, "")
 
@@ -188,7 +189,7 @@ func TestDeletedSecret(t *testing.T) {
 func TestAfterMove(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(clusterConfigYAML)
 	w.machine("w-1", worker, "")
 
@@ -213,6 +214,10 @@ func TestAfterMove(t *testing.T) {
 	w.Expect(after.UID).To(Equal(secret.UID))
 	w.Expect(after.Data).To(Equal(secret.Data))
 
+	// Nor is a label for ever.
+	w.change(after, "w-1", func() { after.Labels = nil })
+	w.Eventually(func() map[string]string { w.get(after, "w-1"); return after.Labels }).Should(HaveKeyWithValue(clusterv1.ClusterNameLabel, "c"))
+
 	status := w.config("w-1").Status
 	w.Expect(status.RenderedHash).To(Equal(before.RenderedHash))
 	w.Expect(status.Inputs).To(Equal(before.Inputs))
@@ -221,7 +226,7 @@ func TestAfterMove(t *testing.T) {
 
 func TestAdoptsBootstrapDataOfAnotherName(t *testing.T) {
 	w := newWorld(t)
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(`
 apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
 kind: TalosConfig
@@ -246,7 +251,7 @@ spec:
 func TestUserBundle(t *testing.T) {
 	w := newWorld(t)
 	theirs := w.userBundle("mine")
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(userBundleYAML)
 	w.machine("cp-1", controlPlane, "")
 	w.Expect(string(w.ready("cp-1").Data["value"])).To(ContainSubstring(theirs.TrustdInfo.Token))
@@ -265,7 +270,7 @@ func TestSuppliedAuthority(t *testing.T) {
 	theirs, err := newBundle()
 	w.Expect(err).NotTo(HaveOccurred())
 	w.secret("c-ca", map[string]string{"tls.crt": string(theirs.Certs.K8s.Crt), "tls.key": string(theirs.Certs.K8s.Key)})
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(clusterConfigYAML)
 	w.machine("w-1", worker, "")
 	w.ready("w-1")
@@ -292,7 +297,7 @@ func TestTwoManagers(t *testing.T) {
 
 	defer func() { w.Expect(stop()).To(Succeed()) }()
 
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(clusterConfigYAML)
 
 	names := []string{"w-1", "w-2", "w-3", "w-4", "w-5", "w-6"}

@@ -21,7 +21,7 @@ import (
 // No secret value of this run, in the form it is stored in or decoded, is in a log, an event, or an object that is no Secret.
 func TestNoSecretInAnyOutput(t *testing.T) {
 	w := newWorld(t)
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(registryYAML)
 	w.secret("registry", map[string]string{"password": "hunter2-hunter2", "auth": "aHVudGVyMjpodW50ZXIy"})
 	w.machine("w-1", worker, "")

@@ -52,7 +52,7 @@ spec:
 func TestMachinesGetTheirConfigs(t *testing.T) {
 	w := newWorld(t)
 	w.secret("registry", map[string]string{"password": registryPassword})
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(registryYAML)
 	w.create(patchYAML)
 	w.machine("cp-1", controlPlane, "")
@@ -137,7 +137,7 @@ func (w *world) events(name string) func() []string {
 func TestWrites(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(clusterConfigYAML)
 	w.machine("first", worker, "")
 	w.ready("first")
@@ -212,7 +212,7 @@ func (w *world) reconcileAgain(name string) {
 func TestMachinePool(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
-	w.create(clusterYAML)
+	w.cluster()
 	w.create(clusterConfigYAML)
 	w.create(`
 apiVersion: cluster.x-k8s.io/v1beta2

@@ -5,6 +5,7 @@ package talosconfig_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -105,7 +106,13 @@ func run(m *testing.M) (code int, err error) {
 		}
 	}()
 
-	return m.Run(), nil
+	code = m.Run()
+
+	if strings.Contains(logs.String(), "is forbidden") {
+		return 1, errors.New("the rights in config/bootstrap/rbac do not suffice: the log speaks of something that is forbidden")
+	}
+
+	return code, nil
 }
 
 func bindManager(ctx context.Context) error {

@@ -45,6 +45,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 
 	r.patches = newPatchCache()
 	r.bundles = newBundleCache()
+	r.proofs = newProofCache()
 
 	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfig")
 

@@ -130,7 +130,31 @@ spec:
     services: {cidrBlocks: [10.96.0.0/12]}
     serviceDomain: cluster.local
   controlPlaneEndpoint: {host: c.example.com, port: 6443}
+  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureCluster, name: c}
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: GenericInfrastructureCluster
+metadata: {name: c}
 `
+
+// cluster creates the Cluster, whose infrastructure is there.
+func (w *world) cluster() {
+	w.t.Helper()
+	w.create(clusterYAML)
+	w.provision()
+}
+
+// provision plays the infrastructure provider, which says that the cluster's infrastructure is there.
+func (w *world) provision() {
+	w.t.Helper()
+
+	infrastructure := &unstructured.Unstructured{}
+	infrastructure.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1beta2")
+	infrastructure.SetKind("GenericInfrastructureCluster")
+	w.changeStatus(infrastructure, "c", func() {
+		w.Expect(unstructured.SetNestedField(infrastructure.Object, true, "status", "initialization", "provisioned")).To(Succeed())
+	})
+}
 
 const clusterConfigYAML = `
 apiVersion: bootstrap.ichor.maesh.dev/v1alpha1

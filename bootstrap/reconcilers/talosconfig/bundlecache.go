@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talosconfig
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+
+	"github.com/maesh-dev/ichor/internal/secrets"
+	"github.com/maesh-dev/ichor/internal/version"
+)
+
+const (
+	// maxOpenBundles bounds the decoded bundles in memory: one for each cluster that gets machines.
+	maxOpenBundles = 256
+
+	// maxProofs bounds what is remembered as proved: a few facts for each bundle.
+	maxProofs = 8 * maxOpenBundles
+)
+
+// secretVersion is one state of a Secret.
+type secretVersion struct {
+	uid             types.UID
+	resourceVersion string
+}
+
+func versionOf(secret *corev1.Secret) secretVersion {
+	return secretVersion{secret.UID, secret.ResourceVersion}
+}
+
+// bundleCache keeps bundles decoded, by version of their Secret.
+type bundleCache struct{ open *lru.Cache }
+
+func newBundleCache() *bundleCache { return &bundleCache{lru.New(maxOpenBundles)} }
+
+func (c *bundleCache) get(secret *corev1.Secret, clock secrets.Clock) (*secrets.Bundle, error) {
+	if cached, ok := c.open.Get(versionOf(secret)); ok {
+		if bundle, ok := cached.(*secrets.Bundle); ok {
+			return bundle, nil
+		}
+	}
+
+	data, ok := secret.Data[secrets.BundleKey]
+	if !ok {
+		return nil, fmt.Errorf("key %q is missing", secrets.BundleKey)
+	}
+
+	bundle, err := secrets.Decode(data, clock)
+	if err != nil {
+		return nil, fmt.Errorf("key %q: %w", secrets.BundleKey, err)
+	}
+
+	c.open.Add(versionOf(secret), bundle)
+
+	return bundle, nil
+}
+
+// proof is something that holds for a version of a bundle: that it is complete for a contract, or that a version of
+// another Secret agrees with it.
+type proof struct {
+	bundle   secretVersion
+	contract version.Contract
+	object   secretVersion
+}
+
+// proofCache remembers what has been proved. Certificates and keys of a bundle are parsed once, not for every machine.
+type proofCache struct{ proved *lru.Cache }
+
+func newProofCache() *proofCache { return &proofCache{lru.New(maxProofs)} }
+
+// once returns nil for what has been proved before, and otherwise the result of prove.
+func (c *proofCache) once(p proof, prove func() error) error {
+	if _, ok := c.proved.Get(p); ok {
+		return nil
+	}
+
+	if err := prove(); err != nil {
+		return err
+	}
+
+	c.proved.Add(p, nil)
+
+	return nil
+}
