@@ -148,7 +148,7 @@ func startManager(ctx context.Context, s state, cluster *harness.ManagementClust
 	}
 	defer log.Close() //nolint:errcheck // the process has its own handle
 
-	manager := exec.Command(s.path("bin/manager"), "--health-addr", health, "--diagnostics-address", "0", "-v", "2")
+	manager := exec.Command(s.path("bin/ichor-bootstrap-manager"), "--health-addr", health, "--diagnostics-address", "0", "-v", "2")
 	manager.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	manager.Stdout, manager.Stderr = log, log
 

@@ -27,6 +27,7 @@ import (
 
 const (
 	namespace     = "default"
+	examples      = "examples/demo"
 	shownMachine  = "demo-storage-1"
 	configTimeout = 2 * time.Minute
 )
@@ -54,12 +55,19 @@ type show struct {
 func (s *show) run() error {
 	section("Apply examples/demo")
 
-	if err := s.command(s.kubectl, "apply", "--server-side", "-f", s.state.examples()); err != nil {
+	if err := s.command(s.kubectl, "apply", "--server-side", "-f", examples); err != nil {
 		return err
 	}
 
 	var err error
 	if s.client, err = newClient(s.state.kubeconfig()); err != nil {
+		return err
+	}
+
+	section("Say in the infrastructure provider's place that the cluster's infrastructure is there")
+
+	if err = s.command(s.kubectl, "patch", "genericinfrastructurecluster", "demo", "--subresource=status", "--type=merge",
+		"--patch", `{"status":{"initialization":{"provisioned":true}}}`); err != nil {
 		return err
 	}
 
@@ -82,7 +90,7 @@ func (s *show) run() error {
 	section("What set three of its values, and what it covered")
 
 	for _, path := range explained {
-		if err = s.command(s.state.path("bin/clusterctl-ichor"), "explain", "-f", s.state.examples(), "--machine", shownMachine, path); err != nil {
+		if err = s.command(s.state.path("bin/clusterctl-ichor"), "explain", "-f", examples, "--machine", shownMachine, path); err != nil {
 			return err
 		}
 
@@ -175,6 +183,7 @@ func (s *show) command(path string, args ...string) error {
 	fmt.Fprintf(out, "$ %s %s\n", name(path), strings.Join(args, " "))
 
 	command := exec.CommandContext(s.ctx, path, args...)
+	command.Dir = s.state.root
 	command.Env = append(os.Environ(), "KUBECONFIG="+s.state.kubeconfig())
 	command.Stdout, command.Stderr = out, out
 

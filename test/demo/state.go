@@ -38,8 +38,6 @@ func (s state) path(name string) string { return filepath.Join(s.dir, name) }
 
 func (s state) kubeconfig() string { return s.path("kubeconfig") }
 
-func (s state) examples() string { return filepath.Join(s.root, "examples", "demo") }
-
 // pid of the running demo, and whether it runs. The file is written by the process itself and removed when it ends.
 func (s state) pid() (int, bool) {
 	data, err := os.ReadFile(s.path("pid"))
