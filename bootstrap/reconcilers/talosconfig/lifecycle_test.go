@@ -73,13 +73,6 @@ func TestPaused(t *testing.T) {
 	owner := &clusterv1.Cluster{}
 	w.change(owner, "c", func() { owner.Spec.Paused = new(true) })
 	w.create(`
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfig
-metadata: {name: w-1, annotations: {cluster.x-k8s.io/paused: ""}}
-`)
-	w.Eventually(func() bool { return conditions.IsTrue(w.config("w-1"), clusterv1.PausedCondition) }).Should(BeTrue())
-
-	w.create(`
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Machine
 metadata: {name: w-1, labels: {cluster.x-k8s.io/cluster-name: c}}
@@ -90,12 +83,24 @@ spec:
     configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: w-1}
   infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachine, name: w-1}
 `)
+	w.ownedConfig("w-1", "Machine", &clusterv1.Machine{})
+
+	paused := func() string {
+		condition := conditions.Get(w.config("w-1"), clusterv1.PausedCondition)
+
+		return ptr.Deref(condition, metav1.Condition{}).Message
+	}
+	w.Eventually(paused).Should(ContainSubstring("Cluster spec.paused"))
 
 	config := &bootstrapv1.TalosConfig{}
-	w.change(config, "w-1", func() { config.Annotations = nil })
-	w.Expect(w.config("w-1").Status.DataSecretName).To(BeEmpty())
+	w.change(config, "w-1", func() { metav1.SetMetaDataAnnotation(&config.ObjectMeta, clusterv1.PausedAnnotation, "") })
+	w.Eventually(paused).Should(ContainSubstring("TalosConfig has the cluster.x-k8s.io/paused annotation"))
 
 	w.change(owner, "c", func() { owner.Spec.Paused = nil })
+	w.Eventually(paused).ShouldNot(ContainSubstring("Cluster"))
+	w.Expect(w.config("w-1").Status.DataSecretName).To(BeEmpty())
+
+	w.change(config, "w-1", func() { config.Annotations = nil })
 	w.ready("w-1")
 	w.Expect(conditions.IsFalse(w.config("w-1"), clusterv1.PausedCondition)).To(BeTrue())
 }

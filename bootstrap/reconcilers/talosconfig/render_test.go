@@ -154,18 +154,8 @@ spec:
   infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachine, name: second}
 `)
 
-	machine := &clusterv1.Machine{}
-	w.get(machine, "second")
-
 	before := len(traffic.in(w.namespace))
-
-	config := &bootstrapv1.TalosConfig{}
-	w.named(config, "second")
-	config.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
-	config.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: machine.Name, UID: machine.UID, Controller: new(true),
-	}}
-	w.Expect(admin.Create(t.Context(), config)).To(Succeed())
+	w.ownedConfig("second", "Machine", &clusterv1.Machine{})
 	w.ready("second")
 
 	w.Expect(traffic.in(w.namespace)[before:]).To(Equal([]string{
@@ -231,15 +221,7 @@ spec:
 `)
 
 	pool := &clusterv1.MachinePool{}
-	w.get(pool, "pool")
-
-	config := &bootstrapv1.TalosConfig{}
-	w.named(config, "pool")
-	config.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
-	config.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: pool.Name, UID: pool.UID, Controller: new(true),
-	}}
-	w.Expect(admin.Create(t.Context(), config)).To(Succeed())
+	w.ownedConfig("pool", "MachinePool", pool)
 
 	w.Expect(string(w.ready("pool").Data["value"])).To(ContainSubstring("node.cluster.x-k8s.io/pool: spot"))
 	w.Expect(w.config("pool").Status.Inputs).To(ContainElement(

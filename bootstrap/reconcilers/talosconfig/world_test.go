@@ -201,6 +201,21 @@ func (w *world) machine(name, labels, spec string) {
 	w.create(text.String())
 }
 
+// ownedConfig creates a TalosConfig with what Cluster API would set later: the reference to its owner of the same name, and
+// the label. It reads the owner into the object.
+func (w *world) ownedConfig(name, kind string, owner client.Object) {
+	w.t.Helper()
+	w.get(owner, name)
+
+	config := &bootstrapv1.TalosConfig{}
+	w.named(config, name)
+	config.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
+	config.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: name, UID: owner.GetUID(), Controller: new(true),
+	}}
+	w.Expect(admin.Create(w.t.Context(), config)).To(Succeed())
+}
+
 // Labels of the two sorts of machines.
 const (
 	worker       = `role: worker`
