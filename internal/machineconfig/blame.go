@@ -94,7 +94,7 @@ func (r *render) narrow(culprit int, f finding, document string) (string, string
 		if i == culprit {
 			observe = func(change merge.Change) {
 				switch {
-				case isIdentity(change):
+				case identifies(change.Pointer):
 					created[change.ID] = created[change.ID] || change.Old == nil
 				case change.Op == merge.OpSet:
 					set = append(set, address{change.ID, change.Pointer})
@@ -133,11 +133,6 @@ func (r *render) narrow(culprit int, f finding, document string) (string, string
 	}
 
 	return id.String(), commonPointer(set)
-}
-
-// isIdentity says whether a leaf only says which document it belongs to. It is set with the document.
-func isIdentity(change merge.Change) bool {
-	return slices.Contains([]string{"/apiVersion", "/kind", "/name", "/version"}, change.Pointer)
 }
 
 func ofDocument(set []address, id merge.ID) []address {

@@ -16,10 +16,10 @@ type Provenance struct {
 	// Ineffective are the sources that changed nothing: what they say was there already, or what they remove was not.
 	Ineffective []Source `json:"ineffective,omitempty"`
 
-	baseSource Source
-	history    map[address][]Setting
-	effective  map[Source]bool
-	order      []Source
+	in        *Input
+	history   map[address][]Setting
+	effective map[Source]bool
+	order     []Source
 }
 
 // Leaf is one value of a config.
@@ -56,9 +56,9 @@ type address struct {
 
 func newProvenance(in *Input) *Provenance {
 	return &Provenance{
-		baseSource: Source{Layer: LayerBase, Kind: KindCluster, Name: in.Cluster.Name},
-		history:    map[address][]Setting{},
-		effective:  map[Source]bool{},
+		in:        in,
+		history:   map[address][]Setting{},
+		effective: map[Source]bool{},
 	}
 }
 
@@ -88,7 +88,7 @@ func (p *Provenance) observer(source Source) merge.Observer {
 
 			// What the base set is recorded by no step, so it is taken from the first change that covers it.
 			if len(p.history[at]) == 0 && change.Old != nil {
-				p.history[at] = append(p.history[at], Setting{p.baseSource, *change.Old})
+				p.history[at] = append(p.history[at], Setting{originOf(p.in, change.ID, change.Pointer), *change.Old})
 			}
 
 			p.history[at] = append(p.history[at], Setting{source, *change.New})
@@ -100,9 +100,11 @@ func (p *Provenance) observer(source Source) merge.Observer {
 func (p *Provenance) finish(merged *merge.Config) {
 	for _, leaf := range merged.Leaves() {
 		history := p.history[address{leaf.ID, leaf.Pointer}]
-		entry := Leaf{Document: leaf.ID.String(), Path: leaf.Pointer, Value: leaf.Value, Secret: leaf.Value.Secret(), SetBy: p.baseSource}
+		entry := Leaf{Document: leaf.ID.String(), Path: leaf.Pointer, Value: leaf.Value, Secret: leaf.Value.Secret()}
 
-		if len(history) > 0 {
+		if len(history) == 0 {
+			entry.SetBy = originOf(p.in, leaf.ID, leaf.Pointer)
+		} else {
 			entry.SetBy = history[len(history)-1].Source
 			entry.Covered = slices.Clone(history[:len(history)-1])
 			slices.Reverse(entry.Covered)

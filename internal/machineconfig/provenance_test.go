@@ -107,6 +107,48 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
+// TestOrigins asks where values of the base come from.
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+
+	const bundle = "Base layer: Secret c1-talos"
+
+	cases := map[string]map[[2]string]string{
+		"v1.13": {
+			{"Config", "/machine/type"}:                  "Base layer: Machine cp1 metadata.labels",
+			{"Config", "/machine/token"}:                 bundle,
+			{"Config", "/machine/kubelet/image"}:         "Base layer: Machine cp1 spec.version",
+			{"Config", "/cluster/ca/key"}:                bundle,
+			{"Config", "/cluster/controlPlane/endpoint"}: "Base layer: Cluster c1 spec.controlPlaneEndpoint",
+			{"Config", "/cluster/network/podSubnets/0"}:  "Base layer: Cluster c1 spec.clusterNetwork",
+			{"Config", "/debug"}:                         "Base layer: Talos v1.13 defaults",
+		},
+		"v1.14": {
+			{"KubeAPIServerConfig", "/image"}:             "Base layer: Machine cp1 spec.version",
+			{"KubeClusterConfig", "/clusterName"}:         "Base layer: Cluster c1 metadata.name",
+			{"DiscoveryIdentityConfig", "/clusterSecret"}: bundle,
+			{"KubeletConfig", "/kind"}:                    "Base layer: Talos v1.14 defaults",
+			{"FilesystemTrimConfig", "/interval"}:         "Base layer: Talos v1.14 defaults",
+		},
+	}
+
+	for contract, leaves := range cases {
+		in := input(t, contract, true)
+		in.Provenance = true
+
+		config, err := machineconfig.Render(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for at, want := range leaves {
+			if got := explain(t, config, at[0], at[1]).SetBy; got != want {
+				t.Errorf("%s: %s %s is set by %q, want %q", contract, at[0], at[1], got, want)
+			}
+		}
+	}
+}
+
 // TestProvenanceIsComplete asks for every leaf of every contract: each has a source, and the record changes no byte.
 func TestProvenanceIsComplete(t *testing.T) {
 	t.Parallel()
