@@ -51,9 +51,3 @@ func Encode(bundle *Bundle) ([]byte, error) {
 
 	return data, nil
 }
-
-// EncryptedByAESCBCOnly reports whether the cluster encrypts its Secrets in etcd with an AES-CBC key only, as clusters born before Talos
-// 1.3 do. Machinery's generator does not render such a key where the API server looks for it, so the renderer has to.
-func EncryptedByAESCBCOnly(bundle *Bundle) bool {
-	return bundle.Secrets != nil && bundle.Secrets.AESCBCEncryptionSecret != "" && bundle.Secrets.SecretboxEncryptionSecret == ""
-}

@@ -31,11 +31,6 @@ func TestNewIsCompleteForEveryContract(t *testing.T) {
 			t.Errorf("%s: %v", each, err)
 		}
 
-		// From 1.3 on, machinery makes a secretbox key.
-		if got, want := secrets.EncryptedByAESCBCOnly(bundle), !each.AtLeast(3); got != want {
-			t.Errorf("%s: encrypted by AES-CBC only: %t, want %t", each, got, want)
-		}
-
 		// Machinery must take for complete what Check does.
 		if err := bundle.Validate(each.Machinery()); err != nil {
 			t.Errorf("%s: machinery: %v", each, err)

@@ -343,12 +343,55 @@ func TestApplyTwice(t *testing.T) {
 	}
 }
 
-func TestTouched(t *testing.T) {
+// TestReached: a document that is set to what it was is reached, one that no patch names is not.
+func TestReached(t *testing.T) {
 	c := configFrom(t, docs("machine: {type: worker}", doc("KubePrismConfig", "", "port: 1"), doc("LinkConfig", "eth0", "mtu: 1")))
 	mustApply(t, c, mustLoad(t, docs(doc("KubePrismConfig", "", "port: 1"), doc("LinkConfig", "eth0", "mtu: 2"), doc("LinkConfig", "eth1", ""))), nil)
 
-	want := []ID{{Kind: "LinkConfig", Name: "eth0"}, {Kind: "LinkConfig", Name: "eth1"}}
-	if diff := cmp.Diff(want, c.Touched()); diff != "" {
+	want := []ID{{Kind: "KubePrismConfig"}, {Kind: "LinkConfig", Name: "eth0"}, {Kind: "LinkConfig", Name: "eth1"}}
+	if diff := cmp.Diff(want, c.Reached()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestPointersOfArguments: an argument is listed by its items where it is written as a list.
+func TestPointersOfArguments(t *testing.T) {
+	c := configFrom(t, doc("KubeletConfig", "", "extraArgs: {a: x, b: [y], c: [y, z], d: [], e: ''}"))
+
+	want := []string{
+		"/extraArgs/a", "/extraArgs/b/0", "/extraArgs/c/0", "/extraArgs/c/1", "/extraArgs/d/0", "/extraArgs/e",
+	}
+
+	var got []string
+
+	for _, pointer := range c.Pointers(ID{Kind: "KubeletConfig"}) {
+		if strings.HasPrefix(pointer, "/extraArgs") {
+			got = append(got, pointer)
+		}
+	}
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+
+	if pointers := c.Pointers(ID{Kind: "KubePrismConfig"}); pointers != nil {
+		t.Errorf("pointers of a document that is not there: %v", pointers)
+	}
+}
+
+func TestValue(t *testing.T) {
+	c := configFrom(t, doc("LinkConfig", "eth0", "mtu: 9000"))
+	id := ID{Kind: "LinkConfig", Name: "eth0"}
+
+	if value, ok := c.Value(id, "/mtu"); !ok || value.Reveal() != "9000" {
+		t.Errorf("got %s, %v", value, ok)
+	}
+
+	if _, ok := c.Value(id, "/up"); ok {
+		t.Error("a field that is not set has a value")
+	}
+
+	if _, ok := c.Value(ID{Kind: "LinkConfig", Name: "eth1"}, "/mtu"); ok {
+		t.Error("a document that is not there has a value")
 	}
 }

@@ -274,20 +274,6 @@ func (c *Config) Documents() []config.Document {
 	return docs
 }
 
-// Touched lists, in order, the documents that were added or differ from those
-// that New found. Deleted documents are not in it.
-func (c *Config) Touched() []ID {
-	var ids []ID
-
-	for _, d := range c.docs {
-		if d.base == nil || (d.reached && !slices.Equal(d.flat(), flatten(d.id, d.base))) {
-			ids = append(ids, d.id)
-		}
-	}
-
-	return ids
-}
-
 // Provider gives the config in machinery's form. It fails on documents that
 // Talos does not allow together. It shares the documents with the Config.
 func (c *Config) Provider() (coreconfig.Provider, error) {

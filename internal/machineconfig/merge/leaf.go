@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
@@ -104,11 +103,13 @@ type flattener struct {
 	id     ID
 	path   []byte
 	leaves []Leaf
+	// items says to list an argument with several values by its items.
+	items bool
 }
 
 func (f *flattener) leaf(text string, secrets *secretNode) {
 	// An empty secret is none, and to mask it would tell that it is set.
-	secret := text != "" && (secrets.isSecret() || hasUserInfo(text))
+	secret := text != "" && (secrets.isSecret() || HasUserInfo(text))
 
 	f.leaves = append(f.leaves, Leaf{
 		ID:      f.id,
@@ -164,7 +165,28 @@ func (f *flattener) value(v reflect.Value, p *plan, secrets *secretNode) {
 		object, _ := reflect.TypeAssert[meta.Unstructured](v)
 		f.any(object.Object, secrets)
 	case shapeScalar:
-		f.leaf(p.print(v), secrets)
+		f.scalar(v, p, secrets)
+	}
+}
+
+func (f *flattener) scalar(v reflect.Value, p *plan, secrets *secretNode) {
+	text := p.print(v)
+
+	if !f.items {
+		f.leaf(text, secrets)
+
+		return
+	}
+
+	items, list := argumentItems(v)
+	if !list {
+		f.leaf(text, secrets)
+
+		return
+	}
+
+	for i := range max(items, 1) {
+		f.under(itoa(i), func() { f.leaf(text, secrets) })
 	}
 }
 
@@ -216,16 +238,4 @@ func (f *flattener) any(value any, secrets *secretNode) {
 
 func sortedStrings(m map[string]any) []string {
 	return slices.Sorted(maps.Keys(m))
-}
-
-// hasUserInfo tells a URL with a user or password in it.
-func hasUserInfo(text string) bool {
-	_, rest, ok := strings.Cut(text, "://")
-	if !ok {
-		return false
-	}
-
-	authority, _, _ := strings.Cut(rest, "/")
-
-	return strings.Contains(authority, "@")
 }

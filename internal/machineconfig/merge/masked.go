@@ -10,9 +10,6 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// EscapePointer makes a reference token of a JSON Pointer from a key (RFC 6901).
-func EscapePointer(key string) string { return escapeToken(key) }
-
 // EncodeMasked is Encode with Mask in place of every secret, for showing.
 func (c *Config) EncodeMasked() ([]byte, error) {
 	secrets := map[ID]map[string]bool{}
@@ -95,21 +92,4 @@ func maskNode(node *yaml.Node, pointer string, secrets map[string]bool) {
 		}
 	case yaml.ScalarNode, yaml.AliasNode, yaml.StreamNode:
 	}
-}
-
-// Pointers lists the JSON Pointers of a document's leaves, none for one that the config does not have.
-func (c *Config) Pointers(id ID) []string {
-	d := c.find(id)
-	if d == nil {
-		return nil
-	}
-
-	leaves := d.flat()
-	pointers := make([]string, len(leaves))
-
-	for i, leaf := range leaves {
-		pointers[i] = leaf.Pointer
-	}
-
-	return pointers
 }

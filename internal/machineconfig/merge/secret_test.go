@@ -268,17 +268,49 @@ func plainLeaves(value any, pointer string, secrets map[string]bool, out map[str
 
 func TestUserInfoIsSecret(t *testing.T) {
 	tests := map[string]bool{
-		"https://user:pass@host/x":   true,
-		"https://user@host":          true,
-		"https://host/a@b":           false,
-		"https://host":               false,
-		"user@host":                  false,
-		"see https://u:p@h and more": true,
+		"https://user:pass@host/x":                  true,
+		"https://user@host":                         true,
+		"https://host/a@b":                          false,
+		"https://host:8443/a@b":                     false,
+		"https://host:/a@b":                         false,
+		"https://[fd00::1]/a@b":                     false,
+		"https://host":                              false,
+		"see https://u:p@h and more":                true,
+		"https://a and https://u:p@h":               true,
+		"https://a and mail to a@b":                 false,
+		"https://u:p/w@host":                        true,
+		"https://u:p?w@host":                        true,
+		"https://u:p#w@host":                        true,
+		`{"url":"https://h","mail":"a@b"}`:          false,
+		"u:S3CRET@m.example":                        true,
+		"u:S3CRET@m.example:8080":                   true,
+		"u:S3/CRET@m.example":                       true,
+		"user@host":                                 false,
+		"host:8080":                                 false,
+		"host:5000/name@tag":                        false,
+		"name: u, mail: a@b":                        false,
+		`{"a":"b@c"}`:                               false,
+		"img:v1@sha256:" + strings.Repeat("0a", 32): false,
+		"": false,
 	}
 
 	for text, want := range tests {
-		if got := hasUserInfo(text); got != want {
+		if got := HasUserInfo(text); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
+	}
+}
+
+// TestUserInfoOfAnEndpointIsMasked: fields that are no URLs for Talos take user info too.
+func TestUserInfoOfAnEndpointIsMasked(t *testing.T) {
+	c := configFrom(t, doc("EventSinkConfig", "", "endpoint: 'u:"+secretText+"@m.example:9000'"))
+
+	masked, err := c.EncodeMasked()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if text := string(masked); strings.Contains(text, secretText) || !strings.Contains(text, Mask) {
+		t.Errorf("shown:\n%s", text)
 	}
 }
