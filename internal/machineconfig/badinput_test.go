@@ -79,6 +79,18 @@ var badObjects = map[string]badInput{
 		change: change(func(in *machineconfig.Input) { in.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"10.244.0.0"} }),
 		at:     "Base layer: Cluster c1 spec.clusterNetwork.pods.cidrBlocks[0] | | ",
 	},
+	"two service networks of one family": {
+		change: change(func(in *machineconfig.Input) {
+			in.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks = []string{"10.96.0.0/12", "10.112.0.0/12"}
+		}),
+		at: "Base layer: Cluster c1 spec.clusterNetwork.services.cidrBlocks[1] | | ",
+	},
+	"service network with host bits": {
+		change: change(func(in *machineconfig.Input) {
+			in.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks = []string{"10.96.0.1/12"}
+		}),
+		at: "Base layer: Cluster c1 spec.clusterNetwork.services.cidrBlocks[0] | | ",
+	},
 	"Talos version that nobody knows": {
 		change: talosVersion("v1.99.0"),
 		at:     "System layer: TalosClusterConfig c1 spec.talos | | version",
@@ -138,7 +150,7 @@ var badObjects = map[string]badInput{
 	"metal without an install disk, contract 1.13": {
 		contract: "v1.13",
 		change:   change(func(in *machineconfig.Input) { in.TalosConfig.Spec.Platform = bootstrapv1.PlatformMetal }),
-		at:       "Base layer: Cluster c1 | Config | ",
+		at:       "System layer: TalosConfig w1 spec.install | Config | /machine/install/disk",
 	},
 	"machine name for a pool": {
 		change: change(func(in *machineconfig.Input) {
@@ -313,6 +325,29 @@ var badPatches = map[string]badInput{
 		contract:  "v1.13",
 		documents: "  - {kind: Config, config: {machine: {kubelet: {extraArgs: {config: [/etc/kubelet.yaml]}}}}}",
 		at:        bad + "spec.documents[0] | Config | /machine/kubelet/extraArgs/config",
+	},
+	"API server flag that replaces the trust root": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {apiServer: {extraArgs: {client-ca-file: [/var/ca.crt]}}}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/apiServer/extraArgs/client-ca-file",
+	},
+	"API server flag that leads to another etcd": {
+		controlPlane: true,
+		documents:    "  - {kind: KubeAPIServerConfig, kubeAPIServerConfig: {extraArgs: {etcd-servers: ['https://etcd.example.com:2379']}}}",
+		at:           bad + "spec.documents[0] | KubeAPIServerConfig | /extraArgs/etcd-servers",
+	},
+	"Longhorn label that Longhorn ignores": {
+		documents: "  - {kind: KubeNodeConfig, kubeNodeConfig: {labels: {node.longhorn.io/create-default-disk: 'false'}}}",
+		at:        bad + "spec.documents[0] | KubeNodeConfig | /labels/node.longhorn.io~1create-default-disk",
+	},
+	"etcd settings on a worker": {
+		documents: "  - {kind: Config, config: {cluster: {etcd: {advertisedSubnets: [10.0.0.0/8]}}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/etcd",
+	},
+	"deletion of an authorizer": {
+		controlPlane: true,
+		deletions:    "  - {kind: KubeAuthorizerConfig, name: node}",
+		at:           bad + "spec.deletions[0] | KubeAuthorizerConfig/node | ",
 	},
 	"Longhorn disks that are no list": {
 		documents: "  - {kind: KubeNodeConfig, kubeNodeConfig: {annotations: {node.longhorn.io/default-disks-config: '{\"path\":\"/var/mnt/a\"}'}}}",

@@ -46,7 +46,7 @@ func base(in *Input) (machineryconfig.Provider, error) {
 	generator, err := generate.NewInput(
 		in.Cluster.Name,
 		"https://"+net.JoinHostPort(strings.Trim(endpoint.Host, "[]"), strconv.Itoa(int(endpoint.Port))),
-		strings.TrimPrefix(kubernetes.String(), "v"),
+		kubernetes.Number(),
 		options...,
 	)
 	if err != nil {
@@ -112,15 +112,41 @@ func acceptCAs(in *Input, provider machineryconfig.Provider) error {
 	return nil
 }
 
-// setSubnets checks the blocks before machinery sees them: it panics on one that does not parse.
+// maxSubnets is one of each address family.
+const maxSubnets = 2
+
+// setSubnets checks the blocks before machinery sees them: it panics on one that does not parse, and leaves the rest to the
+// API server and the controller manager, which would not start.
 func setSubnets(in *Input, name string, blocks []string, target *[]string) error {
 	if len(blocks) == 0 {
 		return nil
 	}
 
+	path := fmt.Sprintf("spec.clusterNetwork.%s.cidrBlocks", name)
+	if len(blocks) > maxSubnets {
+		return clusterFault(in, path, fmt.Errorf("has %d blocks: at most one of each address family is allowed", len(blocks)))
+	}
+
+	var families [maxSubnets]bool
+
 	for i, block := range blocks {
-		if _, err := netip.ParsePrefix(block); err != nil {
-			return clusterFault(in, fmt.Sprintf("spec.clusterNetwork.%s.cidrBlocks[%d]", name, i), errors.New("not a CIDR block, for example 10.244.0.0/16"))
+		at := fmt.Sprintf("%s[%d]", path, i)
+
+		prefix, err := netip.ParsePrefix(block)
+		if err != nil {
+			return clusterFault(in, at, fmt.Errorf("%q is not a CIDR block, for example 10.244.0.0/16", block))
+		}
+
+		if prefix != prefix.Masked() {
+			return clusterFault(in, at, fmt.Errorf("%s has bits set behind its length: write %s", block, prefix.Masked()))
+		}
+
+		if prefix.Bits() == 0 || prefix.IsSingleIP() {
+			return clusterFault(in, at, fmt.Errorf("%s cannot be a cluster's network: its length must be between 1 and %d", block, prefix.Addr().BitLen()-1))
+		}
+
+		if families[i] = prefix.Addr().Is6(); i > 0 && families[i] == families[i-1] {
+			return clusterFault(in, at, fmt.Errorf("%s and %s are of one address family: at most one of each is allowed", blocks[i-1], block))
 		}
 	}
 
@@ -137,19 +163,26 @@ func machineFault(in *Input, path string, err error) *Error {
 	return &Error{Reason: ReasonRenderFailed, Source: Source{Layer: LayerBase, Kind: in.Machine.Kind, Name: in.Machine.Name, Path: path}, Err: err}
 }
 
-// repairEncryption puts an AES-CBC key where the API server looks for it. Clusters born before Talos 1.3 have only such a
-// key; machinery renders none from it for contracts up to 1.13, and for 1.14 under the provider of the other cipher: what is
-// encrypted in etcd could then not be read any more.
+// repairEncryption puts the keys that etcd's content is encrypted with where the API server looks for them. Clusters born
+// before Talos 1.3 have an AES-CBC key. Of two keys, machinery renders one for contracts up to 1.13; for 1.14 it puts the
+// AES-CBC key under the provider of the other cipher. What is encrypted in etcd could then not be read any more.
 func repairEncryption(in *Input, provider machineryconfig.Provider) error {
-	key := in.Bundle.Secrets.AESCBCEncryptionSecret
-	if key == "" || !in.Machine.ControlPlane {
+	if !in.Machine.ControlPlane {
 		return nil
 	}
 
+	key := in.Bundle.Secrets.AESCBCEncryptionSecret
+
 	document, ok := documentOf[*k8s.KubeEtcdEncryptionConfigV1Alpha1](provider.Documents())
 	if !ok {
-		provider.RawV1Alpha1().ClusterConfig.ClusterAESCBCEncryptionSecret = key
+		cluster := provider.RawV1Alpha1().ClusterConfig
+		cluster.ClusterAESCBCEncryptionSecret = key
+		cluster.ClusterSecretboxEncryptionSecret = in.Bundle.Secrets.SecretboxEncryptionSecret
 
+		return nil
+	}
+
+	if key == "" {
 		return nil
 	}
 

@@ -37,6 +37,10 @@ func (r *render) blame(findings []finding) []error {
 			}
 		}
 
+		if i != theBase && !slices.ContainsFunc(findings, r.steps[i].mayBring) {
+			continue
+		}
+
 		present := r.findings(replay)
 		for j, f := range findings {
 			switch found := slices.ContainsFunc(present, f.same); {
@@ -56,6 +60,14 @@ func (r *render) blame(findings []finding) []error {
 	return faults
 }
 
+// mayBring says whether the step can bring, or take away, a finding: it touches the finding's document, or the legacy one, which
+// other documents are checked against. What is said of no document may come from any.
+func (s step) mayBring(f finding) bool {
+	return f.document == (merge.ID{}) || slices.ContainsFunc(s.touches, func(id merge.ID) bool {
+		return id == f.document || id.Kind == merge.LegacyKind || f.document.Kind == merge.LegacyKind
+	})
+}
+
 func (r *render) fault(f finding, culprit int) *Error {
 	fault := &Error{
 		Reason: ReasonValidationFailed,
@@ -66,6 +78,12 @@ func (r *render) fault(f finding, culprit int) *Error {
 
 	if f.document != (merge.ID{}) {
 		fault.Document = f.document.String()
+	}
+
+	if f.source != (Source{}) {
+		fault.Source = f.source
+
+		return fault
 	}
 
 	if culprit == theBase || culprit == absent {

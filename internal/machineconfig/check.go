@@ -25,6 +25,9 @@ type finding struct {
 	document merge.ID
 	field    string
 	err      error
+
+	// source is what to blame where it is not the step that brought the fault.
+	source Source
 }
 
 func (f finding) same(other finding) bool {
@@ -114,6 +117,7 @@ func (r *render) findings(merged *merge.Config) []finding {
 		return append(findings, finding{err: err})
 	}
 
+	findings = append(findings, r.nowhereToInstall(merged)...)
 	findings = append(findings, controlPlaneOnly(r.in.Machine.ControlPlane, merged)...)
 	if len(findings) == 0 {
 		findings = append(findings, refusedByTalos(provider, r.mode())...)
@@ -150,7 +154,7 @@ func (r *render) undecodable(merged *merge.Config) []finding {
 	return findings
 }
 
-// unknownToTalos finds documents and fields that the machine's Talos does not know: it would refuse the whole config. Machinery
+// unknownToTalos finds documents, fields and values that the machine's Talos does not know: it would refuse the whole config. Machinery
 // is newer and does not notice. What machinery generated for the contract is known to it.
 func (r *render) unknownToTalos(merged *merge.Config) []finding {
 	talos, err := r.talos()
@@ -170,7 +174,9 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 			kind = v1alpha1.Version
 		}
 
-		for _, err := range flatten(version.CheckDocument(talos, kind, merged.Pointers(id)...)) {
+		err := errors.Join(version.CheckDocument(talos, kind, merged.Pointers(id)...), version.CheckValues(talos, kind, valuesOf(merged, id)))
+
+		for _, err := range flatten(err) {
 			found := finding{document: id, err: err}
 
 			if tooNew, ok := errors.AsType[*version.TooNewError](err); ok {
@@ -182,6 +188,25 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 	}
 
 	return findings
+}
+
+// nowhereToInstall finds a machine that Talos must be installed on, in a format that has the disk in the legacy document.
+func (r *render) nowhereToInstall(merged *merge.Config) []finding {
+	if !r.mode().RequiresInstall() || r.in.Contract.Machinery().UnattendedInstallConfig() {
+		return nil
+	}
+
+	machine, _ := legacyOf(merged.Documents())
+	if install := machine.MachineInstall; install != nil && (install.InstallDisk != "" || install.InstallDiskSelector != nil) {
+		return nil
+	}
+
+	return []finding{{
+		document: merge.ID{Kind: merge.LegacyKind},
+		field:    "/machine/install/disk",
+		err:      errors.New("platform Metal needs a disk to install to: set spec.install.disk, or the platform that the machine's image is made for"),
+		source:   Source{Layer: LayerSystem, Kind: KindTalosConfig, Name: r.in.TalosConfig.Name, Path: "spec.install"},
+	}}
 }
 
 func controlPlaneOnly(controlPlane bool, merged *merge.Config) []finding {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
@@ -20,9 +19,6 @@ import (
 
 // criCustomization is the one file outside /var that Talos lets machine.files create.
 const criCustomization = "/etc/cri/conf.d/20-customization.part"
-
-// kubeletOwnArgs are the kubelet's flags that Talos sets itself and refuses from a config, when it starts the kubelet.
-var kubeletOwnArgs = []string{"bootstrap-kubeconfig", "kubeconfig", "container-runtime", "container-runtime-endpoint", "config", "cert-dir"}
 
 // longhornAnnotations are the annotations that Longhorn ignores as a whole, without a word, when anything in them is wrong.
 var longhornAnnotations = map[string]func(string) error{
@@ -72,19 +68,26 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	for _, settings := range nodeSettingsOf(merged) {
 		findings = append(findings, r.forbiddenLabels(settings)...)
 
+		if value, ok := settings.labels[storage.LonghornCreateDiskLabel]; ok && value != "true" && value != "config" {
+			findings = append(findings, finding{
+				document: settings.id, field: settings.pointer("labels", storage.LonghornCreateDiskLabel),
+				err: fmt.Errorf("is %q, which Longhorn ignores: set true or config, or remove the label", value),
+			})
+		}
+
 		for _, key := range slices.Sorted(maps.Keys(longhornAnnotations)) {
 			if value, ok := settings.annotations[key]; ok {
 				if err := longhornAnnotations[key](value); err != nil {
-					findings = append(findings, finding{settings.id, settings.pointer("annotations", key), err})
+					findings = append(findings, finding{document: settings.id, field: settings.pointer("annotations", key), err: err})
 				}
 			}
 		}
 	}
 
 	findings = append(findings, badFiles(merged)...)
-	findings = append(findings, ownKubeletArgs(merged)...)
+	findings = append(findings, ownArgs(merged)...)
 
-	return append(findings, r.missingAuthentication(merged)...)
+	return append(findings, r.missingVital(merged)...)
 }
 
 // forbiddenLabels finds labels that the API server's NodeRestriction plugin refuses to a worker's kubelet. Talos then applies none.
@@ -101,8 +104,8 @@ func (r *render) forbiddenLabels(settings nodeSettings) []finding {
 		}
 
 		findings = append(findings, finding{
-			settings.id, settings.pointer("labels", key),
-			errors.New("a worker's kubelet may not set this label, and Talos then sets none: put it on the Machine if Cluster API syncs it (node-role.kubernetes.io, node-restriction.kubernetes.io), or use another prefix"),
+			document: settings.id, field: settings.pointer("labels", key),
+			err: errors.New("a worker's kubelet may not set this label, and Talos then sets none: put it on the Machine if Cluster API syncs it (node-role.kubernetes.io, node-restriction.kubernetes.io), or use another prefix"),
 		})
 	}
 
@@ -128,7 +131,7 @@ func badFiles(merged *merge.Config) []finding {
 
 	for i, file := range machine.MachineFiles {
 		at := func(field string, err error) {
-			findings = append(findings, finding{merge.ID{Kind: merge.LegacyKind}, fmt.Sprintf("/machine/files/%d/%s", i, field), err})
+			findings = append(findings, finding{document: merge.ID{Kind: merge.LegacyKind}, field: fmt.Sprintf("/machine/files/%d/%s", i, field), err: err})
 		}
 
 		if !slices.Contains([]string{"create", "append", "overwrite"}, file.FileOp) {
@@ -136,7 +139,7 @@ func badFiles(merged *merge.Config) []finding {
 		}
 
 		inVar := strings.HasPrefix(path.Clean(file.FilePath), "/var/")
-		if file.FileOp == "create" && !inVar && file.FilePath != criCustomization {
+		if file.FileOp == "create" && !inVar && path.Clean(file.FilePath) != criCustomization {
 			at("path", fmt.Errorf("%q is not under /var, and Talos' file system is read-only elsewhere", file.FilePath))
 		}
 	}
@@ -144,49 +147,35 @@ func badFiles(merged *merge.Config) []finding {
 	return findings
 }
 
-// ownKubeletArgs finds kubelet flags that Talos sets itself: the kubelet would not start.
-func ownKubeletArgs(merged *merge.Config) []finding {
-	type extraArgs struct {
-		id      merge.ID
-		pointer string
-		args    meta.Args
-	}
+// vital are documents that a node cannot do without where its contract has them. Machinery lets them be removed; some it fills
+// with defaults of its own, but those of authentication and authorization decide who may do what.
+var vital = map[string]string{
+	k8s.KubeAuthenticationConfig:    "the API server does not start without it",
+	k8s.KubeAuthorizerConfig:        "the API server would no longer ask this authorizer",
+	k8s.KubeAPIServerConfig:         "the machine would run no API server",
+	k8s.KubeControllerManagerConfig: "the machine would run no controller manager",
+	k8s.KubeSchedulerConfig:         "the machine would run no scheduler",
+	k8s.KubeletConfig:               "the machine would run no kubelet",
+	k8s.KubeNetworkConfig:           "the cluster's networks would not be known",
+}
 
-	var all []extraArgs
-
-	machine, _ := legacyOf(merged.Documents())
-	if kubelet := machine.MachineKubelet; kubelet != nil {
-		all = append(all, extraArgs{merge.ID{Kind: merge.LegacyKind}, "/machine/kubelet/extraArgs/", kubelet.KubeletExtraArgs})
-	}
-
-	if document, ok := documentOf[*k8s.KubeletConfigV1Alpha1](merged.Documents()); ok {
-		all = append(all, extraArgs{merge.IDOf(document), "/extraArgs/", document.KubeletArgs})
+// missingVital finds vital documents of the base that were removed.
+func (r *render) missingVital(merged *merge.Config) []finding {
+	present := map[merge.ID]bool{}
+	for _, document := range merged.Documents() {
+		present[merge.IDOf(document)] = true
 	}
 
 	var findings []finding
 
-	for _, each := range all {
-		for _, name := range kubeletOwnArgs {
-			if _, ok := each.args[name]; ok {
-				findings = append(findings, finding{each.id, each.pointer + name, errors.New("set by Talos itself, which refuses another value for this kubelet flag: remove it")})
-			}
+	for _, document := range r.provider.Documents() {
+		id := merge.IDOf(document)
+		if reason, ok := vital[id.Kind]; ok && !present[id] {
+			findings = append(findings, finding{document: id, err: fmt.Errorf("%s: change it instead of removing it", reason)})
 		}
 	}
 
 	return findings
-}
-
-// missingAuthentication finds a control plane without its KubeAuthenticationConfig: the API server would not start.
-func (r *render) missingAuthentication(merged *merge.Config) []finding {
-	if _, ok := documentOf[*k8s.KubeAuthenticationConfigV1Alpha1](r.provider.Documents()); !ok {
-		return nil
-	}
-
-	if _, ok := documentOf[*k8s.KubeAuthenticationConfigV1Alpha1](merged.Documents()); ok {
-		return nil
-	}
-
-	return []finding{{document: merge.ID{Kind: k8s.KubeAuthenticationConfig}, err: errors.New("the API server does not start without it: change it instead of removing it")}}
 }
 
 // notices are what is allowed and probably not meant.
@@ -218,7 +207,7 @@ func harmfulMounts(merged *merge.Config) []string {
 
 	for i, mount := range machine.MachineKubelet.KubeletExtraMounts {
 		destination := path.Clean(mount.Destination)
-		if strings.HasPrefix(destination, "/var/mnt/") || destination == "/var/lib/longhorn" {
+		if isWithin(destination, "/var/mnt") || isWithin(destination, "/var/lib/longhorn") {
 			notices = append(notices, fmt.Sprintf(
 				"%s: /machine/kubelet/extraMounts/%d: %s: Talos mounts user volumes below /var/mnt into the kubelet itself, and a mount of its own hides the volume or multiplies: remove it",
 				merge.LegacyKind, i, destination))

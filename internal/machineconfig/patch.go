@@ -87,12 +87,13 @@ func (p *Patch) targets(in *Input) (bool, error) {
 		return false, nil
 	}
 
-	if ok, err := targeting.Cluster(spec.ClusterTargeting, p.object.Namespace, in.Cluster); !ok || err != nil {
-		return false, err
-	}
-
+	// What cannot concern the machine is not looked into: a selector at fault stops the machines that it may be meant for.
 	if spec.Role != "" && spec.Role != in.Machine.Role() {
 		return false, nil
+	}
+
+	if ok, err := targeting.Cluster(spec.ClusterTargeting, p.object.Namespace, in.Cluster); !ok || err != nil {
+		return false, err
 	}
 
 	return targeting.Machine(spec.MachineTargeting, in.Machine.Labels)

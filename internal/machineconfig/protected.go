@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
@@ -54,7 +55,7 @@ var protectedLeaves = []protectedLeaf{
 	{"/cluster/etcd/ca", errClusterSecret, func(c []config.Document) any {
 		_, l := legacyOf(c)
 		if l.EtcdConfig == nil {
-			return nil
+			return (*x509.PEMEncodedCertificateAndKey)(nil)
 		}
 
 		return l.EtcdConfig.RootCA

@@ -41,12 +41,13 @@ type Config struct {
 
 // step is one thing that one object does to the config.
 type step struct {
-	source Source
-	apply  func(*merge.Config, merge.Observer) error
+	source  Source
+	touches []merge.ID
+	apply   func(*merge.Config, merge.Observer) error
 }
 
 // Render makes the machine config of one machine. It is a pure function: the same Input gives the same bytes. An error is,
-// or wraps, one or more Errors, and then there is no config.
+// or wraps, one or more Errors, unless the caller left out what it must resolve; then there is no config.
 func Render(in Input) (Config, error) {
 	r, err := prepare(&in)
 	if err != nil {
@@ -102,6 +103,10 @@ func prepare(in *Input) (*render, error) {
 		return nil, errors.New("the secrets bundle is missing")
 	}
 
+	if len(SecretNames(in.ClusterConfig)) > 0 && !in.Credentials.resolved {
+		return nil, errors.New("the Secrets that the TalosClusterConfig refers to have not been resolved")
+	}
+
 	settings, err := settingsFor(in.ClusterConfig, in.Machine.Labels)
 	if err != nil {
 		return nil, err
@@ -143,7 +148,7 @@ func prepare(in *Input) (*render, error) {
 
 func (c contribution) step() (step, error) {
 	if c.remove != nil {
-		return step{c.source, func(merged *merge.Config, observer merge.Observer) error {
+		return step{c.source, []merge.ID{c.remove.id}, func(merged *merge.Config, observer merge.Observer) error {
 			_, err := merged.Delete(c.remove.id, c.remove.pointer, observer)
 
 			return err
@@ -155,7 +160,9 @@ func (c contribution) step() (step, error) {
 		return step{}, &Error{Reason: ReasonRenderFailed, Source: c.source, Err: err}
 	}
 
-	return step{c.source, func(merged *merge.Config, observer merge.Observer) error { return merged.Apply(built, observer) }}, nil
+	return step{c.source, []merge.ID{merge.IDOf(c.document)}, func(merged *merge.Config, observer merge.Observer) error {
+		return merged.Apply(built, observer)
+	}}, nil
 }
 
 func (r *render) addPatches(patches []*Patch) error {
@@ -170,14 +177,14 @@ func (r *render) addPatches(patches []*Patch) error {
 
 		for i, document := range patch.documents {
 			r.userHostname = r.userHostname || slices.ContainsFunc(document.Documents(), isHostname)
-			r.steps = append(r.steps, step{patch.source(documentPath(i)), func(merged *merge.Config, observer merge.Observer) error {
+			r.steps = append(r.steps, step{patch.source(documentPath(i)), touchedBy(document), func(merged *merge.Config, observer merge.Observer) error {
 				return merged.Apply(document, observer)
 			}})
 		}
 
 		for i, deletion := range patch.object.Spec.Deletions {
 			id := merge.ID{Kind: deletion.Kind, Name: deletion.Name}
-			r.steps = append(r.steps, step{patch.source(deletionPath(i)), func(merged *merge.Config, observer merge.Observer) error {
+			r.steps = append(r.steps, step{patch.source(deletionPath(i)), []merge.ID{id}, func(merged *merge.Config, observer merge.Observer) error {
 				_, err := merged.Delete(id, deletion.Path, observer)
 
 				return err
@@ -186,6 +193,17 @@ func (r *render) addPatches(patches []*Patch) error {
 	}
 
 	return errors.Join(faults...)
+}
+
+func touchedBy(patch *merge.Patch) []merge.ID {
+	documents := patch.Documents()
+	ids := make([]merge.ID, len(documents))
+
+	for i, document := range documents {
+		ids[i] = document.ID
+	}
+
+	return ids
 }
 
 // merge applies the steps to the base.

@@ -28,6 +28,9 @@ func SelectClusterConfig(cluster *clusterv1.Cluster, configs []bootstrapv1.Talos
 
 	for i := range configs {
 		config := &configs[i]
+		if config.Namespace != cluster.Namespace {
+			continue
+		}
 
 		ok, err := targeting.Cluster(config.Spec.ClusterTargeting, config.Namespace, cluster)
 		if err != nil {

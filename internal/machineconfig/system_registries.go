@@ -25,10 +25,6 @@ const (
 // registries makes the documents of TalosClusterConfig.spec.registries. The kinds are known to every supported Talos, so the
 // contract does not matter. Record 0027.
 func (s *system) registries(config *bootstrapv1.TalosClusterConfig) error {
-	if len(config.Spec.Registries) > 0 && !s.in.Credentials.resolved {
-		return errors.New("credentials of the registries have not been resolved")
-	}
-
 	hosts := map[string]bool{}
 	for i := range config.Spec.Registries {
 		hosts[config.Spec.Registries[i].Host] = true

@@ -95,6 +95,7 @@ const (
 
 // TalosSpec says which Talos the nodes of a cluster run.
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="has(self.version) || !has(self.pools) || !self.pools.exists(pool, has(pool.version))",message="a pool has a version of its own only beside spec.talos.version, which settles the config contract"
 type TalosSpec struct {
 	// version is the Talos version that every node of the cluster should run, for example "v1.14.1".
 	// +optional

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+// TestUnresolvedSecrets is a mistake of the caller, which must not make a config without what the Secrets hold.
+func TestUnresolvedSecrets(t *testing.T) {
+	t.Parallel()
+
+	in := input(t, "v1.14", false)
+	clusterConfig(&in).Spec.AcceptedCAsSecretRef = ref("roots")
+	in.Credentials = machineconfig.Credentials{}
+
+	if _, err := machineconfig.Render(in); err == nil || !strings.Contains(err.Error(), "have not been resolved") {
+		t.Errorf("got %v, want an error", err)
+	}
+}
+
+// TestConcurrentRenders share the bundle, the patches and the objects. The race detector watches.
+func TestConcurrentRenders(t *testing.T) {
+	t.Parallel()
+
+	in := input(t, "v1.14", false)
+	layered(t, &in)
+
+	want, err := machineconfig.Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var group sync.WaitGroup
+
+	for i := range 8 {
+		group.Go(func() {
+			own := in
+			own.Machine.Name = fmt.Sprintf("w%d", i)
+			own.Provenance = i%2 == 0
+
+			got, err := machineconfig.Render(own)
+			if err != nil {
+				t.Error(err)
+			} else if got.Hash != want.Hash {
+				t.Errorf("machine %d has another config", i)
+			}
+		})
+	}
+
+	group.Wait()
+}
