@@ -174,7 +174,13 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 			kind = v1alpha1.Version
 		}
 
-		err := errors.Join(version.CheckDocument(talos, kind, merged.Pointers(id)...), version.CheckValues(talos, kind, valuesOf(merged, id)))
+		values := func(pointer string) (string, bool) {
+			value, set := merged.Value(id, pointer)
+
+			return value.Reveal(), set
+		}
+
+		err := errors.Join(version.CheckDocument(talos, kind, merged.Pointers(id)...), version.CheckValues(talos, kind, values))
 
 		for _, err := range flatten(err) {
 			found := finding{document: id, err: err}

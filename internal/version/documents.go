@@ -10,13 +10,16 @@ import (
 	"strings"
 )
 
-// TooNewError says that a document kind, or a field of one, came with a newer Talos than the one that the machine runs.
+// TooNewError says that a document kind, a field of one, or a value of a field came with a newer Talos than the one that the machine runs.
 type TooNewError struct {
 	// Kind of the document.
 	Kind string
 
 	// Field is the JSON Pointer of the field. Empty when the node does not know the whole kind.
 	Field string
+
+	// Value says in words which value of the field is meant. Empty when the node does not know the whole field.
+	Value string
 
 	// Since is the contract of the first Talos that knows it.
 	Since Contract
@@ -30,6 +33,11 @@ func (e *TooNewError) Error() string {
 	if e.Field == "" {
 		return fmt.Sprintf("document kind %s needs Talos %s or newer, and the machine runs %s: remove the document, or upgrade the machine first",
 			e.Kind, e.Since, e.Talos)
+	}
+
+	if e.Value != "" {
+		return fmt.Sprintf("field %s of %s: %s needs Talos %s or newer, and the machine runs %s: set another value, or upgrade the machine first",
+			e.Field, e.Kind, e.Value, e.Since, e.Talos)
 	}
 
 	return fmt.Sprintf("field %s of %s needs Talos %s or newer, and the machine runs %s: remove the field, or upgrade the machine first",
