@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -90,7 +91,11 @@ func checkDisk(i int, disk longhornDisk) error {
 		fault("evictionRequested", "must not be true together with allowScheduling: Longhorn refuses the node")
 	}
 
-	return errors.Join(append(errs, checkTags(fmt.Sprintf("disk %d: tags", i), disk.Tags))...)
+	for at, err := range badTags(disk.Tags) {
+		errs = append(errs, fmt.Errorf("disk %d: tags[%d]: %w", i, at, err))
+	}
+
+	return errors.Join(errs...)
 }
 
 // CheckNodeTags checks the value of the annotation LonghornNodeTagsAnnotation: Longhorn ignores the whole of it if one tag is invalid.
@@ -101,28 +106,29 @@ func CheckNodeTags(value string) error {
 		return fmt.Errorf("not a JSON list of Longhorn tags, and Longhorn would ignore it: %w", err)
 	}
 
-	return checkTags("tags", tags)
-}
-
-// checkTags refuses tags that are not qualified names, which is what Longhorn takes, and tags that are given twice.
-func checkTags(field string, tags []string) error {
 	var errs []error
-
-	seen := map[string]bool{}
-
-	for i, tag := range tags {
-		for _, problem := range validation.IsQualifiedName(tag) {
-			errs = append(errs, fmt.Errorf("%s[%d]: %q: %s", field, i, tag, problem))
-		}
-
-		if seen[tag] {
-			errs = append(errs, fmt.Errorf("%s[%d]: %q is given twice", field, i, tag))
-		}
-
-		seen[tag] = true
+	for at, err := range badTags(tags) {
+		errs = append(errs, fmt.Errorf("tags[%d]: %w", at, err))
 	}
 
 	return errors.Join(errs...)
+}
+
+// badTags finds, by their places, tags that are not qualified names, which is what Longhorn takes, and tags that are given twice.
+func badTags(tags []string) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i, tag := range tags {
+			for _, problem := range validation.IsQualifiedName(tag) {
+				if !yield(i, fmt.Errorf("%q: %s", tag, problem)) {
+					return
+				}
+			}
+
+			if slices.Contains(tags[:i], tag) && !yield(i, fmt.Errorf("%q is given twice", tag)) {
+				return
+			}
+		}
+	}
 }
 
 // once reports a value that an earlier disk has too.

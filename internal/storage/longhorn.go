@@ -129,21 +129,26 @@ func longhornDiskOf(spec *bootstrapv1.TalosStorageSpec, disk longhornDisk) (long
 	disk.AllowScheduling = true
 	disk.Tags = slices.Sorted(slices.Values(spec.DiskTags))
 
-	errs := []error{
-		checkTags("spec.nodeTags", spec.NodeTags),
-		checkTags("spec.diskTags", spec.DiskTags),
+	var errs []error
+
+	for at, err := range badTags(spec.NodeTags) {
+		errs = append(errs, fault(fmt.Sprintf("spec.nodeTags[%d]", at), "%w", err))
+	}
+
+	for at, err := range badTags(spec.DiskTags) {
+		errs = append(errs, fault(fmt.Sprintf("spec.diskTags[%d]", at), "%w", err))
 	}
 
 	if spec.Namespace != "" {
 		for _, problem := range validation.IsDNS1123Label(spec.Namespace) {
-			errs = append(errs, fmt.Errorf("spec.namespace: %q: %s", spec.Namespace, problem))
+			errs = append(errs, fault("spec.namespace", "%q: %s", spec.Namespace, problem))
 		}
 	}
 
 	if reserved := spec.StorageReserved; reserved != nil {
 		bytes, whole := reserved.AsInt64()
 		if !whole || bytes < 0 {
-			errs = append(errs, fmt.Errorf("spec.storageReserved: %s must be a whole number of bytes, zero or more, for example 10Gi", reserved))
+			errs = append(errs, fault("spec.storageReserved", "%s must be a whole number of bytes, zero or more, for example 10Gi", reserved))
 		}
 
 		disk.StorageReserved = bytes
@@ -163,7 +168,7 @@ func checkReserved(reserved *resource.Quantity, spec block.ProvisioningSpec) ([]
 	least, most := spec.ProvisioningMinSize.Value(), spec.ProvisioningMaxSize.Value()
 
 	if most > 0 && bytes >= most {
-		return nil, fmt.Errorf("spec.storageReserved: %s is not less than spec.volume.maxSize: nothing would be left for volumes", reserved)
+		return nil, fault("spec.storageReserved", "%s is not less than spec.volume.maxSize: nothing would be left for volumes", reserved)
 	}
 
 	if least > 0 && bytes >= least {

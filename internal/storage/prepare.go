@@ -4,7 +4,6 @@ package storage
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 
@@ -31,21 +30,28 @@ type Preparation struct {
 }
 
 // Prepare returns what the TalosStorage's preset prepares on a node with a config of the given contract. The same input gives the same
-// output. The error names the fields of the spec that Talos would refuse, or that Longhorn would silently ignore.
+// output. The error holds an Error for each field of the spec that Talos would refuse, or that Longhorn would silently ignore.
 func Prepare(storage *bootstrapv1.TalosStorage, contract version.Contract) (Preparation, error) {
 	if contract.IsZero() {
 		return Preparation{}, errors.New("the config contract must be known to prepare storage")
 	}
 
-	spec := &storage.Spec
+	preparation, err := prepare(&storage.Spec, contract)
+	if err != nil {
+		return Preparation{}, named(storage.Name, err)
+	}
 
+	return preparation, nil
+}
+
+func prepare(spec *bootstrapv1.TalosStorageSpec, contract version.Contract) (Preparation, error) {
 	switch spec.Preset {
 	case bootstrapv1.StoragePresetLonghornV1:
 		return longhornV1(spec)
 	case bootstrapv1.StoragePresetLonghornV2:
 		return longhornV2(spec, contract)
 	default:
-		return Preparation{}, fmt.Errorf("spec.preset: %q is no preset: must be %s or %s",
+		return Preparation{}, fault("spec.preset", "%q is no preset: must be %s or %s",
 			spec.Preset, bootstrapv1.StoragePresetLonghornV1, bootstrapv1.StoragePresetLonghornV2)
 	}
 }

@@ -398,6 +398,12 @@ func TestPrepareRefuses(t *testing.T) {
 						t.Errorf("%s: error does not tell %q:\n%v", contract, part, err)
 					}
 				}
+
+				for _, fault := range storage.Errors(err) {
+					if fault.Storage != object(tc.spec).Name || !strings.HasPrefix(fault.Field, "spec.") || strings.HasPrefix(fault.Err.Error(), "spec.") {
+						t.Errorf("%s: storage %q, field %q, words %q: each must say its part and no other", contract, fault.Storage, fault.Field, fault.Err)
+					}
+				}
 			}
 		})
 	}

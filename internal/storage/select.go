@@ -4,7 +4,7 @@ package storage
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -20,7 +20,7 @@ import (
 // It is the only implementation of the rule. Rendering, evacuation and status all call it with the same labels, so that a node cannot be
 // prepared by one TalosStorage and protected by another.
 //
-// The error names a TalosStorage whose selector is invalid, if that one could be the first.
+// The error is an Error: a TalosStorage whose selector is invalid, if that one could be the first.
 func Select(cluster *clusterv1.Cluster, storages []bootstrapv1.TalosStorage, machineLabels map[string]string) (*bootstrapv1.TalosStorage, error) {
 	byName := make([]*bootstrapv1.TalosStorage, 0, len(storages))
 	for i := range storages {
@@ -34,7 +34,7 @@ func Select(cluster *clusterv1.Cluster, storages []bootstrapv1.TalosStorage, mac
 	for _, storage := range byName {
 		governs, err := governs(storage, cluster, machineLabels)
 		if err != nil {
-			return nil, fmt.Errorf("TalosStorage %s: spec.%w", storage.Name, err)
+			return nil, named(storage.Name, err)
 		}
 
 		if governs {
@@ -52,9 +52,28 @@ func governs(storage *bootstrapv1.TalosStorage, cluster *clusterv1.Cluster, mach
 	}
 
 	targeted, err := targeting.Cluster(storage.Spec.ClusterTargeting, storage.Namespace, cluster)
-	if err != nil || !targeted {
-		return false, err
+	if err != nil {
+		return false, selectorFault("spec.clusterSelector", err)
 	}
 
-	return targeting.Machine(storage.Spec.MachineTargeting, machineLabels)
+	if !targeted {
+		return false, nil
+	}
+
+	matches, err := targeting.Machine(storage.Spec.MachineTargeting, machineLabels)
+	if err != nil {
+		return false, selectorFault("spec.machineSelector", err)
+	}
+
+	return matches, nil
+}
+
+// selectorFault takes the name of the selector out of the words of a targeting error. One that wraps nothing is about fields that do
+// not go together, and names them itself.
+func selectorFault(field string, err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return &Error{Field: field, Err: inner}
+	}
+
+	return &Error{Field: "spec", Err: err}
 }

@@ -56,6 +56,7 @@ func TestSelect(t *testing.T) {
 		"broken selector after the first":        {targets: []target{{namespace: "ns", name: "b", cluster: "c", machines: broken}, {namespace: "ns", name: "a", cluster: "c"}}, want: "a"},
 		"broken selector for another cluster":    {targets: []target{{namespace: "ns", name: "a", cluster: "d", machines: broken}, {namespace: "ns", name: "b", cluster: "c"}}, want: "b"},
 		"broken selector in another namespace":   {targets: []target{{namespace: "other", name: "a", clusters: broken}, {namespace: "ns", name: "b", cluster: "c"}}, want: "b"},
+		"cluster by name and by selector":        {targets: []target{{namespace: "ns", name: "a", cluster: "c", clusters: pool("a")}}, wantErr: `TalosStorage a: spec: clusterName and clusterSelector are both set: remove one of them`},
 		"broken cluster selector":                {targets: []target{{namespace: "ns", name: "a", clusters: broken}}, wantErr: `TalosStorage a: spec.clusterSelector: "Equals" is not a valid label selector operator`},
 	}
 

@@ -161,13 +161,15 @@ func encryption(from bootstrapv1.StorageEncryption) (block.EncryptionSpec, error
 	slots := map[int32]bool{}
 
 	for i, key := range from.Keys {
-		made, err := encryptionKey(key)
+		field := fmt.Sprintf("encryption.keys[%d].", i)
+
+		made, err := encryptionKey(field, key)
 		if err == nil && slots[*key.Slot] {
-			err = fmt.Errorf("slot: %d is used twice", *key.Slot)
+			err = volumeFault(field+"slot", "%d is used twice", *key.Slot)
 		}
 
 		if err != nil {
-			errs = append(errs, fmt.Errorf("spec.volume.encryption.keys[%d].%w", i, err))
+			errs = append(errs, err)
 
 			continue
 		}
@@ -179,9 +181,9 @@ func encryption(from bootstrapv1.StorageEncryption) (block.EncryptionSpec, error
 	return spec, errors.Join(errs...)
 }
 
-func encryptionKey(from bootstrapv1.StorageEncryptionKey) (block.EncryptionKey, error) {
+func encryptionKey(field string, from bootstrapv1.StorageEncryptionKey) (block.EncryptionKey, error) {
 	if from.Slot == nil || *from.Slot < 0 || *from.Slot > maxKeySlot {
-		return block.EncryptionKey{}, fmt.Errorf("slot: must be set, from 0 to %d", maxKeySlot)
+		return block.EncryptionKey{}, volumeFault(field+"slot", "must be set, from 0 to %d", maxKeySlot)
 	}
 
 	key := block.EncryptionKey{KeySlot: int(*from.Slot)}
@@ -195,16 +197,16 @@ func encryptionKey(from bootstrapv1.StorageEncryptionKey) (block.EncryptionKey, 
 		endpoint, err := url.Parse(from.KMSEndpoint)
 		if err != nil || endpoint.Host == "" || endpoint.User != nil || (endpoint.Scheme != "https" && endpoint.Scheme != "grpc") {
 			// Not quoted: what a user wrongly puts there may be a credential.
-			return key, errors.New("kmsEndpoint: must be the address of the service, https:// or grpc://, without credentials")
+			return key, volumeFault(field+"kmsEndpoint", "must be the address of the service, https:// or grpc://, without credentials")
 		}
 
 		key.KeyKMS = &block.EncryptionKeyKMS{KMSEndpoint: from.KMSEndpoint}
 	default:
-		return key, fmt.Errorf("source: %q is no source: must be NodeID, TPM or KMS", from.Source)
+		return key, volumeFault(field+"source", "%q is no source: must be NodeID, TPM or KMS", from.Source)
 	}
 
 	if from.KMSEndpoint != "" && key.KeyKMS == nil {
-		return key, fmt.Errorf("kmsEndpoint: must not be set with source %s", from.Source)
+		return key, volumeFault(field+"kmsEndpoint", "must not be set with source %s", from.Source)
 	}
 
 	return key, nil
@@ -265,7 +267,7 @@ func setField(field, rule string, target encoding.TextUnmarshaler, text string) 
 }
 
 func volumeFault(field, format string, arguments ...any) error {
-	return fmt.Errorf("spec.volume.%s: %w", field, fmt.Errorf(format, arguments...))
+	return fault("spec.volume."+field, format, arguments...)
 }
 
 func or(text, otherwise string) string {
