@@ -61,6 +61,9 @@ type Machine struct {
 	// InfrastructureName is the name of the infrastructure machine object.
 	InfrastructureName string
 
+	// Taints are spec.taints: those for the initialization of a worker's Node are registered with it.
+	Taints []clusterv1.MachineTaint
+
 	// ControlPlane says whether the machine carries the control-plane label.
 	ControlPlane bool
 }
@@ -75,6 +78,7 @@ func NewMachine(machine *clusterv1.Machine) Machine {
 		Labels:             machine.Labels,
 		KubernetesVersion:  machine.Spec.Version,
 		InfrastructureName: machine.Spec.InfrastructureRef.Name,
+		Taints:             machine.Spec.Taints,
 		ControlPlane:       controlPlane,
 	}
 }
@@ -89,6 +93,7 @@ func NewMachinePool(pool *clusterv1.MachinePool) Machine {
 		Labels:             template.Labels,
 		KubernetesVersion:  template.Spec.Version,
 		InfrastructureName: template.Spec.InfrastructureRef.Name,
+		Taints:             template.Spec.Taints,
 	}
 }
 

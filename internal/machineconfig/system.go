@@ -3,6 +3,7 @@
 package machineconfig
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -91,6 +92,7 @@ func (s *system) collect(settings talosSettings) error {
 	}
 
 	s.nodeLabels()
+	s.taints()
 
 	return s.storage()
 }
@@ -180,7 +182,7 @@ func (s *system) nodeDocument(labels, annotations map[string]string) config.Docu
 func (s *system) storage() error {
 	governing, err := storage.Select(s.in.Cluster, s.in.Storages, s.in.Machine.Labels)
 	if err != nil {
-		return &Error{Reason: ReasonRenderFailed, Source: Source{Layer: LayerSystem, Kind: KindCluster, Name: s.in.Cluster.Name}, Err: err}
+		return storageFault(err)
 	}
 
 	if governing == nil {
@@ -191,7 +193,7 @@ func (s *system) storage() error {
 
 	preparation, err := storage.Prepare(governing, s.in.Contract)
 	if err != nil {
-		return &Error{Reason: ReasonRenderFailed, Source: source, Err: err}
+		return storageFault(err)
 	}
 
 	s.put(source, preparation.Documents...)
@@ -205,4 +207,20 @@ func (s *system) storage() error {
 	}
 
 	return nil
+}
+
+// storageFault makes an Error of each fault in a TalosStorage.
+func storageFault(err error) error {
+	var faults []error
+
+	for _, each := range storage.Errors(err) {
+		faults = append(faults, &Error{
+			Reason: ReasonRenderFailed,
+			Source: Source{Layer: LayerSystem, Kind: KindTalosStorage, Name: each.Storage},
+			Field:  each.Field,
+			Err:    each.Err,
+		})
+	}
+
+	return errors.Join(faults...)
 }
