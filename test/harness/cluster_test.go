@@ -236,7 +236,7 @@ func machine(name, cluster string) *clusterv1.Machine {
 		Spec: clusterv1.MachineSpec{
 			ClusterName: cluster,
 			Version:     "v1.36.3",
-			Bootstrap:   clusterv1.Bootstrap{DataSecretName: ptr.To(name)},
+			Bootstrap:   clusterv1.Bootstrap{DataSecretName: new(name)},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
 				APIGroup: builder.InfrastructureGroupVersion.Group,
 				Kind:     builder.GenericInfrastructureMachineKind,

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(childReady)
+	fmt.Fprintln(os.Stdout, childReady)
 	select {}
 }
 

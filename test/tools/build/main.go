@@ -28,7 +28,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("build", flag.ExitOnError)
-	print := flags.Bool("print", false, "print the paths as JSON, by name, on the standard output")
+	asJSON := flags.Bool("print", false, "print the paths as JSON, by name, on the standard output")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), "Usage: build [-print] [TOOL...]\n\nTools: %s\nCache: $%s, or bin/test-tools\n\n",
 			strings.Join(tools.Names(), " "), tools.CacheEnv)
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if !*print {
+	if !*asJSON {
 		return nil
 	}
 	encoder := json.NewEncoder(os.Stdout)
