@@ -38,7 +38,7 @@ func TestFirstSupported(t *testing.T) {
 		"in a list":                      {kind: "ResolverConfig", pointer: "/nameservers/1/tlsServerName", want: "v1.14"},
 		"old field in a list":            {kind: "ResolverConfig", pointer: "/nameservers/1/address", want: "v1.12"},
 		"argument":                       {kind: "v1alpha1", pointer: "/machine/kubelet/extraArgs/v", want: "v1.12"},
-		"argument given more than once":  {kind: "v1alpha1", pointer: "/machine/kubelet/extraArgs/v/0", want: "v1.13"},
+		"argument given more than once":  {kind: "v1alpha1", pointer: "/machine/kubelet/extraArgs/v/0", want: "v1.14"},
 		"kind of 1.13":                   {kind: "VRFConfig", want: "v1.13"},
 		"kind of 1.14":                   {kind: "KubeNodeConfig", want: "v1.14"},
 		"field of a kind of 1.14":        {kind: "KubeNodeConfig", pointer: "/labels/a", want: "v1.14"},

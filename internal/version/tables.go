@@ -101,7 +101,8 @@ var firstMinorOfKind = map[string]int{
 
 // firstMinorOfField is the minor of the first Talos that knows a field, for the fields that were added to a kind after the oldest node's
 // Talos. A field is a JSON Pointer in which "*" stands for any list index or map key; what is below a field is as old as the field, or
-// has a row of its own. The rows `extraArgs/*/*` are the items of an argument that is given more than once.
+// has a row of its own. The rows `extraArgs/*/*` are the items of an argument that is given more than once:
+// its type is that of Talos 1.13, but the strict decoder of 1.13.0 to 1.13.5 refuses the list.
 //
 // Source: the Go types of machinery 1.12.0, 1.13.0 and 1.14.1, walked and compared. None of them lost a field.
 var firstMinorOfField = map[string]map[string]int{
@@ -147,13 +148,13 @@ var firstMinorOfField = map[string]map[string]int{
 		"/trim":                     14,
 	},
 	"v1alpha1": {
-		"/cluster/apiServer/extraArgs/*/*":                            13,
-		"/cluster/controllerManager/extraArgs/*/*":                    13,
-		"/cluster/etcd/extraArgs/*/*":                                 13,
+		"/cluster/apiServer/extraArgs/*/*":                            14,
+		"/cluster/controllerManager/extraArgs/*/*":                    14,
+		"/cluster/etcd/extraArgs/*/*":                                 14,
 		"/cluster/network/cni/flannel/kubeNetworkPoliciesEnabled":     13,
-		"/cluster/proxy/extraArgs/*/*":                                13,
-		"/cluster/scheduler/extraArgs/*/*":                            13,
-		"/machine/kubelet/extraArgs/*/*":                              13,
+		"/cluster/proxy/extraArgs/*/*":                                14,
+		"/cluster/scheduler/extraArgs/*/*":                            14,
+		"/machine/kubelet/extraArgs/*/*":                              14,
 		"/machine/network/kubespan/filters/excludeAdvertisedNetworks": 13,
 	},
 }
