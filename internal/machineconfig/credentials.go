@@ -3,6 +3,8 @@
 package machineconfig
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -128,6 +130,10 @@ func resolveRegistry(registry *bootstrapv1.Registry, secrets map[string]map[stri
 
 	if ref := registry.TLS.CASecretRef; ref != nil {
 		values, err := secretValues(secrets, ref.Name, bootstrapv1.CACertificateKey)
+		if err == nil {
+			_, err = certificatesIn(values, ref.Name, bootstrapv1.CACertificateKey)
+		}
+
 		if err != nil {
 			faults = append(faults, referenceFault{"tls.caSecretRef", err})
 		}
@@ -137,6 +143,10 @@ func resolveRegistry(registry *bootstrapv1.Registry, secrets map[string]map[stri
 
 	if ref := registry.TLS.ClientCertificateSecretRef; ref != nil {
 		values, err := secretValues(secrets, ref.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+		if err == nil {
+			err = checkKeyPair(values, ref.Name)
+		}
+
 		if err != nil {
 			faults = append(faults, referenceFault{"tls.clientCertificateSecretRef", err})
 		}
@@ -221,9 +231,9 @@ func (a *acceptedCAs) resolve(name string, secrets map[string]map[string][]byte)
 			continue
 		}
 
-		certificates, err := cert.ParseCertsPEM(value)
+		certificates, err := certificatesIn(map[string]string{target.key: string(value)}, name, target.key)
 		if err != nil {
-			return fmt.Errorf("secret %q has no PEM certificate under the key %q", name, target.key)
+			return err
 		}
 
 		for _, certificate := range certificates {
@@ -264,6 +274,43 @@ func secretValues(secrets map[string]map[string][]byte, name string, keys ...str
 	}
 
 	return values, nil
+}
+
+// certificatesIn are the certificates under a key. The parser's own words may quote what stands there, so they are not passed on.
+func certificatesIn(values map[string]string, name, key string) ([]*x509.Certificate, error) {
+	certificates, err := cert.ParseCertsPEM([]byte(values[key]))
+	if err != nil {
+		return nil, fmt.Errorf("secret %q has no PEM certificate under the key %q: put one or more there", name, key)
+	}
+
+	return certificates, nil
+}
+
+// checkKeyPair checks the client certificate that a registry asks for. Talos takes anything here, and the pull then fails on the node.
+func checkKeyPair(values map[string]string, name string) error {
+	if _, err := certificatesIn(values, name, corev1.TLSCertKey); err != nil {
+		return err
+	}
+
+	if !hasPrivateKey(values[corev1.TLSPrivateKeyKey]) {
+		return fmt.Errorf("secret %q has no PEM private key under the key %q: put it there", name, corev1.TLSPrivateKeyKey)
+	}
+
+	if _, err := tls.X509KeyPair([]byte(values[corev1.TLSCertKey]), []byte(values[corev1.TLSPrivateKeyKey])); err != nil {
+		return fmt.Errorf("secret %q: the key %q is not the private key of the first certificate under %q: put a pair there", name, corev1.TLSPrivateKeyKey, corev1.TLSCertKey)
+	}
+
+	return nil
+}
+
+func hasPrivateKey(text string) bool {
+	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			return true
+		}
+	}
+
+	return false
 }
 
 func missingSecret(name string) error {

@@ -23,6 +23,9 @@ func TestResolveCredentials(t *testing.T) {
 	const source = "System layer: TalosClusterConfig c1 spec.registries[r.example.com]: "
 
 	password := map[string][]byte{"password": []byte(registryPassword)}
+	certs := testBundle(t).Certs
+	pair := func(crt, key []byte) map[string][]byte { return map[string][]byte{"tls.crt": crt, "tls.key": key} }
+	secretText := []byte(registryPassword)
 
 	cases := map[string]struct {
 		registry bootstrapv1.Registry
@@ -64,6 +67,35 @@ func TestResolveCredentials(t *testing.T) {
 		"client certificate without its key": {
 			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{ClientCertificateSecretRef: ref("creds")}}, secret: map[string][]byte{"tls.crt": []byte("x")},
 			want: `tls.clientCertificateSecretRef: secret "creds" has no key "tls.key": add it`,
+		},
+		"certificate authority": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{CASecretRef: ref("creds")}}, secret: map[string][]byte{"ca.crt": certs.K8s.Crt},
+		},
+		"certificate authority that is no certificate": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{CASecretRef: ref("creds")}}, secret: map[string][]byte{"ca.crt": secretText},
+			want: `tls.caSecretRef: secret "creds" has no PEM certificate under the key "ca.crt": put one or more there`,
+		},
+		"key under the certificate authority's name": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{CASecretRef: ref("creds")}}, secret: map[string][]byte{"ca.crt": certs.K8s.Key},
+			want: `tls.caSecretRef: secret "creds" has no PEM certificate under the key "ca.crt": put one or more there`,
+		},
+		"client certificate": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{ClientCertificateSecretRef: ref("creds")}}, secret: pair(certs.K8s.Crt, certs.K8s.Key),
+		},
+		"client certificate with a key of Ed25519": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{ClientCertificateSecretRef: ref("creds")}}, secret: pair(certs.OS.Crt, certs.OS.Key),
+		},
+		"client certificate that is none": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{ClientCertificateSecretRef: ref("creds")}}, secret: pair(secretText, certs.K8s.Key),
+			want: `tls.clientCertificateSecretRef: secret "creds" has no PEM certificate under the key "tls.crt": put one or more there`,
+		},
+		"client key that is none": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{ClientCertificateSecretRef: ref("creds")}}, secret: pair(certs.K8s.Crt, secretText),
+			want: `tls.clientCertificateSecretRef: secret "creds" has no PEM private key under the key "tls.key": put it there`,
+		},
+		"client key of another certificate": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{ClientCertificateSecretRef: ref("creds")}}, secret: pair(certs.K8s.Crt, certs.Etcd.Key),
+			want: `tls.clientCertificateSecretRef: secret "creds": the key "tls.key" is not the private key of the first certificate under "tls.crt": put a pair there`,
 		},
 	}
 
