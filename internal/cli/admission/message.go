@@ -10,6 +10,8 @@ import (
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/maesh-dev/ichor/internal/suggest"
 )
 
 // fieldOf is the field of an error; the schema's own errors of the whole object have a name that says nothing.
@@ -112,18 +114,7 @@ func unknownField(root *structuralschema.Structural, path string) string {
 	}
 
 	names := slices.Sorted(maps.Keys(parent.Properties))
-	for _, candidate := range names {
-		if strings.EqualFold(candidate, name) {
-			return fmt.Sprintf("%s; did you mean %s?", message, candidate)
-		}
-	}
-
-	best, least := "", 3
-	for _, candidate := range names {
-		if d := distance(candidate, name); d < least && d < len(name) {
-			best, least = candidate, d
-		}
-	}
+	best := suggest.Nearest(name, names)
 
 	switch {
 	case best != "":
@@ -158,29 +149,4 @@ func above(node *structuralschema.Structural, path string) (*structuralschema.St
 	}
 
 	return node, tokens[len(tokens)-1]
-}
-
-// distance is how many letters must be changed, added or removed to get from one word to the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-
-	return row[len(b)]
 }

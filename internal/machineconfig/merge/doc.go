@@ -38,7 +38,7 @@
 // same for a JSON pointer. A target that does not exist is a no-op; a field
 // that the kind does not have is an error.
 //
-// The package is PURE. It imports machinery's config packages and nothing of
-// ours. The renderer (internal/machineconfig) and the command line's `patch`
+// The package is PURE. It imports machinery's config packages and, of ours,
+// suggest. The renderer (internal/machineconfig) and the command line's `patch`
 // import it.
 package merge

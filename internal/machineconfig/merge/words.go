@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/maesh-dev/ichor/internal/suggest"
 )
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -60,17 +62,16 @@ func found(node *yaml.Node) string {
 
 // unknownField names the field that may have been meant.
 func unknownField(p *plan, name string) error {
-	if near := nearest(p, name); near != "" {
+	names := make([]string, 0, len(p.fields))
+	for i := range p.fields {
+		names = append(names, p.fields[i].name)
+	}
+
+	if near := suggest.Nearest(name, names); near != "" {
 		return fmt.Errorf("unknown field; did you mean %q?", near)
 	}
 
-	names := make([]string, 0, len(p.fields))
-	for i := range p.fields {
-		if name := p.fields[i].name; name != "apiVersion" && name != "kind" {
-			names = append(names, name)
-		}
-	}
-
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "apiVersion" || name == "kind" })
 	slices.Sort(names)
 
 	if len(names) > 12 {
@@ -78,46 +79,4 @@ func unknownField(p *plan, name string) error {
 	}
 
 	return fmt.Errorf("unknown field; the fields here are %s", strings.Join(names, ", "))
-}
-
-func nearest(p *plan, name string) string {
-	best, least := "", 3
-
-	for i := range p.fields {
-		candidate := p.fields[i].name
-		if strings.EqualFold(candidate, name) {
-			return candidate
-		}
-
-		if d := distance(candidate, name); d < least && d < len(candidate) {
-			best, least = candidate, d
-		}
-	}
-
-	return best
-}
-
-// distance is the number of letters to add, drop or change.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-
-	return row[len(b)]
 }
