@@ -197,7 +197,7 @@ func (b *Builder) showProgress(t tool, id identity, start time.Time) (stop func(
 
 func (b *Builder) printf(format string, args ...any) {
 	if b.Progress != nil {
-		fmt.Fprintf(b.Progress, format, args...) //nolint:errcheck // Progress that cannot be shown stops no build.
+		fmt.Fprintf(b.Progress, format, args...)
 	}
 }
 
