@@ -196,3 +196,69 @@ func TestDeleteMoves(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+func TestCheckDeletion(t *testing.T) {
+	tests := map[string]struct {
+		id      ID
+		pointer string
+		want    string
+	}{
+		"document":                {id: ID{Kind: "KubePrismConfig"}},
+		"named document":          {id: ID{Kind: "UserVolumeConfig", Name: "x"}},
+		"field":                   {id: ID{Kind: "UserVolumeConfig", Name: "x"}, pointer: "/provisioning/maxSize"},
+		"field of the legacy one": {id: ID{Kind: LegacyKind}, pointer: "/machine/network/interfaces/eth0"},
+		"entry of a map":          {id: ID{Kind: "KubeNodeConfig"}, pointer: "/labels/example.com~1rack"},
+		"free-form value":         {id: ID{Kind: "KubeletConfig"}, pointer: "/config/anything"},
+		"kind mistyped": {
+			id:   ID{Kind: "KubeFlanelCNIConfig"},
+			want: "(KubeFlanelCNIConfig): unknown kind: this version of Ichor knows no such Talos document; did you mean KubeFlannelCNIConfig?",
+		},
+		"kind of another system": {
+			id:   ID{Kind: "Deployment", Name: "x"},
+			want: "(Deployment/x): unknown kind: this version of Ichor knows no such Talos document",
+		},
+		"name of the legacy document's version": {
+			id: ID{Kind: "v1alpha1"}, want: "(v1alpha1): unknown kind: this version of Ichor knows no such Talos document",
+		},
+		"no kind": {want: "kind is missing; set apiVersion and kind, or machine/cluster for the legacy document"},
+		"name of a kind without": {
+			id:   ID{Kind: "HostnameConfig", Name: "foo"},
+			want: "(HostnameConfig/foo): documents of this kind have no name, and a config has at most one: remove name",
+		},
+		"name of the legacy document": {
+			id: ID{Kind: LegacyKind, Name: "foo"}, pointer: "/machine",
+			want: "(Config/foo): documents of this kind have no name, and a config has at most one: remove name",
+		},
+		"name missing":             {id: ID{Kind: "VolumeConfig"}, want: "(VolumeConfig): name is missing: say which VolumeConfig is meant"},
+		"name missing, of a field": {id: ID{Kind: "VolumeConfig"}, pointer: "/mount", want: "(VolumeConfig): name is missing: say which VolumeConfig is meant"},
+		"field mistyped": {
+			id: ID{Kind: "UserVolumeConfig", Name: "x"}, pointer: "/provisionning",
+			want: `(UserVolumeConfig/x): /provisionning: unknown field; did you mean "provisioning"?`,
+		},
+		"identity": {
+			id: ID{Kind: "UserVolumeConfig", Name: "x"}, pointer: "/name",
+			want: "(UserVolumeConfig/x): /name: what identifies the document cannot be deleted; delete the document",
+		},
+		"the legacy document as a whole": {
+			id:   ID{Kind: LegacyKind},
+			want: "(Config): the legacy document cannot be deleted as a whole; delete fields of it",
+		},
+		"no pointer": {
+			id: ID{Kind: "KubePrismConfig"}, pointer: "port",
+			want: "(KubePrismConfig): a path begins with /, such as /provisioning/minSize (JSON pointer)",
+		},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := CheckDeletion(test.id, test.pointer); err != nil {
+				got = err.Error()
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}

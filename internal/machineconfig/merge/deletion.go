@@ -5,9 +5,11 @@ package merge
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -31,6 +33,41 @@ func (d deletion) String() string {
 	}
 
 	return b.String()
+}
+
+// CheckDeletion refuses a deletion that can never find something: of a kind that
+// Talos does not have, of a document without the name that its kind has or with
+// one that it has not, by a path that the kind cannot have, and of what
+// identifies a document. [Config.Delete] finds some of it only in a config that
+// has the document. Errors are of type *Error.
+func CheckDeletion(id ID, pointer string) error {
+	tokens, err := splitPointer(pointer)
+	if err != nil {
+		return inDocument(-1, id, err)
+	}
+
+	empty, err := head{id: id, apiVersion: "v1alpha1", legacy: id.Kind == LegacyKind}.prototype()
+	if err != nil {
+		return inDocument(-1, id, err)
+	}
+
+	p, err := planFor(reflect.TypeOf(empty).Elem())
+	if err != nil {
+		return inDocument(-1, id, err)
+	}
+
+	_, named := empty.(config.NamedDocument)
+
+	switch {
+	case named && id.Name == "":
+		return inDocument(-1, id, fmt.Errorf("name is missing: say which %s is meant", id.Kind))
+	case !named && id.Name != "":
+		return inDocument(-1, id, errors.New("documents of this kind have no name, and a config has at most one: remove name"))
+	}
+
+	d := patchDocument{id: id, plan: p}
+
+	return inDocument(-1, id, d.checkDeletion(deletion{tokens: tokens}, empty))
 }
 
 // takeDeletions moves every `$patch: delete` of a document out of it. Maps and

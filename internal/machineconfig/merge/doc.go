@@ -39,6 +39,6 @@
 // that the kind does not have is an error.
 //
 // The package is PURE. It imports machinery's config packages and, of ours,
-// suggest. The renderer (internal/machineconfig) and the command line's `patch`
+// version and suggest. The renderer (internal/machineconfig) and the command line's `patch`
 // import it.
 package merge

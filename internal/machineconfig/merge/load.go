@@ -204,7 +204,7 @@ func (h head) prototype() (config.Document, error) {
 
 	provider, err := configloader.NewFromBytes([]byte(stub), configloader.WithNoValidation())
 	if err != nil || len(provider.Documents()) != 1 {
-		return nil, errors.New("unknown kind: this version of Ichor knows no such Talos document")
+		return nil, unknownKind(h.id.Kind)
 	}
 
 	doc := provider.Documents()[0]

@@ -21,7 +21,7 @@ func TestLoadErrors(t *testing.T) {
 		"only null":    {patch: "---\n---\n# nothing\n", want: "the patch is empty: want at least one Talos document"},
 		"a JSON patch": {patch: `[{"op": "add", "path": "/machine"}]`, want: "document 0: a list is no Talos document; JSON patches (RFC 6902) are not supported, write the fields to change as a document (line 1)"},
 		"plain text":   {patch: "hello", want: "document 0: want a Talos document, found text (line 1)"},
-		"unknown kind": {patch: doc("KubeletConf", "", ""), want: "document 0 (KubeletConf): unknown kind: this version of Ichor knows no such Talos document (line 1)"},
+		"unknown kind": {patch: doc("KubeletConf", "", ""), want: "document 0 (KubeletConf): unknown kind: this version of Ichor knows no such Talos document; did you mean KubeletConfig? (line 1)"},
 		"kind of another API": {
 			patch: "apiVersion: v1\nkind: Secret\nname: x",
 			want:  "document 0 (Secret/x): unknown apiVersion; set it to v1alpha1 (line 1)",

@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/maesh-dev/ichor/internal/suggest"
+	"github.com/maesh-dev/ichor/internal/version"
 )
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -79,4 +81,16 @@ func unknownField(p *plan, name string) error {
 	}
 
 	return fmt.Errorf("unknown field; the fields here are %s", strings.Join(names, ", "))
+}
+
+// unknownKind names the kind that may have been meant.
+func unknownKind(kind string) error {
+	const message = "unknown kind: this version of Ichor knows no such Talos document"
+
+	kinds := slices.DeleteFunc(version.Kinds(), func(kind string) bool { return kind == v1alpha1.Version })
+	if near := suggest.Nearest(kind, kinds); near != "" {
+		return fmt.Errorf("%s; did you mean %s?", message, near)
+	}
+
+	return errors.New(message)
 }
