@@ -20,8 +20,8 @@ type Patch struct {
 	err       error
 }
 
-// ParsePatch makes a TalosConfigPatch ready to be merged. It always succeeds: a patch that Talos cannot decode fails the
-// render of the machines that it applies to, and of no others. See Err.
+// ParsePatch makes a TalosConfigPatch ready to be merged. It always succeeds: a patch that Talos cannot decode, or with a
+// deletion that can never find anything, fails the render of the machines that it applies to, and of no others. See Err.
 func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 	patch := &Patch{object: object, layer: Layer(object.Spec.Layer), documents: make([]*merge.Patch, len(object.Spec.Documents))}
 
@@ -45,12 +45,18 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 		}
 	}
 
+	for i, deletion := range object.Spec.Deletions {
+		if err := merge.CheckDeletion(merge.ID{Kind: deletion.Kind, Name: deletion.Name}, deletion.Path); err != nil {
+			faults = append(faults, stepFault(patch.source(deletionPath(i)), err))
+		}
+	}
+
 	patch.err = errors.Join(faults...)
 
 	return patch
 }
 
-// Err says why Talos cannot decode the patch: one Error for each document at fault. It is nil for a good patch.
+// Err says why the patch cannot be merged: one Error for each document or deletion at fault. It is nil for a good patch.
 func (p *Patch) Err() error { return p.err }
 
 // Object is the TalosConfigPatch. It must not be changed.
