@@ -180,7 +180,7 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 			return value.Reveal(), set
 		}
 
-		err := errors.Join(version.CheckDocument(talos, kind, merged.Pointers(id)...), version.CheckValues(talos, kind, values))
+		err := errors.Join(version.CheckDocument(talos, kind, merged.ReachedPointers(id)...), version.CheckValues(talos, kind, values))
 
 		for _, err := range flatten(err) {
 			found := finding{document: id, err: err}

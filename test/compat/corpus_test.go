@@ -140,7 +140,7 @@ func tooNew(t *testing.T, talos version.Talos, merged *merge.Config) error {
 		}
 
 		err := errors.Join(
-			version.CheckDocument(talos, kind, merged.Pointers(id)...),
+			version.CheckDocument(talos, kind, merged.ReachedPointers(id)...),
 			version.CheckValues(talos, kind, func(pointer string) (string, bool) {
 				value, set := merged.Value(id, pointer)
 

@@ -364,7 +364,7 @@ func TestPointersOfArguments(t *testing.T) {
 
 	var got []string
 
-	for _, pointer := range c.Pointers(ID{Kind: "KubeletConfig"}) {
+	for _, pointer := range c.ReachedPointers(ID{Kind: "KubeletConfig"}) {
 		if strings.HasPrefix(pointer, "/extraArgs") {
 			got = append(got, pointer)
 		}
@@ -374,7 +374,7 @@ func TestPointersOfArguments(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 
-	if pointers := c.Pointers(ID{Kind: "KubePrismConfig"}); pointers != nil {
+	if pointers := c.ReachedPointers(ID{Kind: "KubePrismConfig"}); pointers != nil {
 		t.Errorf("pointers of a document that is not there: %v", pointers)
 	}
 }

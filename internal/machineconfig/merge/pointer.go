@@ -12,18 +12,19 @@ import (
 // EscapePointer makes a reference token of a JSON Pointer from a key (RFC 6901).
 func EscapePointer(key string) string { return escapeToken(key) }
 
-// Pointers lists the JSON Pointers of a document's leaves, none for one that the
-// config does not have. A component's argument that is written as a list, which
+// ReachedPointers lists the JSON Pointers of the leaves of a document that was
+// reached, of the legacy one only those that EncodeReached writes; none for one
+// that the config does not have. A component's argument that is written as a list, which
 // is one leaf elsewhere, is listed by its items ("/extraArgs/v/0"), and an empty
 // list by a first item that it does not have: a Talos that knows arguments as
 // text only can read neither.
-func (c *Config) Pointers(id ID) []string {
+func (c *Config) ReachedPointers(id ID) []string {
 	d := c.find(id)
 	if d == nil {
 		return nil
 	}
 
-	root := reflect.ValueOf(d.doc).Elem()
+	root := reflect.ValueOf(d.reachedPart()).Elem()
 
 	p, err := planFor(root.Type())
 	if err != nil {

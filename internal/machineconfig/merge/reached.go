@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 )
 
@@ -31,23 +32,25 @@ func (c *Config) EncodeReached(id ID) ([]byte, error) {
 		return nil, &Error{Index: -1, ID: id, Err: errors.New("the config has no such document")}
 	}
 
-	now, legacy := d.doc.(*v1alpha1.Config)
-	if !legacy || d.base == nil {
-		return d.encode()
-	}
+	part := document{id: id, doc: d.reachedPart()}
 
-	before, ok := d.base.(*v1alpha1.Config)
-	if !ok {
-		return d.encode()
+	return part.encode()
+}
+
+// reachedPart is the document, of the legacy one a copy without what is as New found it.
+func (d *document) reachedPart() config.Document {
+	now, legacy := d.doc.(*v1alpha1.Config)
+	before, found := d.base.(*v1alpha1.Config)
+
+	if !legacy || !found {
+		return d.doc
 	}
 
 	changed := *now
 	changed.MachineConfig = changedFields(now.MachineConfig, before.MachineConfig)
 	changed.ClusterConfig = changedFields(now.ClusterConfig, before.ClusterConfig)
 
-	part := document{id: id, doc: &changed}
-
-	return part.encode()
+	return &changed
 }
 
 // changedFields copies a struct without the fields that are what they were.
