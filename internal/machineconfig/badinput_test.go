@@ -207,7 +207,7 @@ var badObjects = map[string]badInput{
 	},
 	"storage tag that Longhorn would ignore": {
 		change: change(func(in *machineconfig.Input) { withStorage(in); in.Storages[0].Spec.DiskTags = []string{"nvme fast"} }),
-		at:     "System layer: TalosStorage longhorn | | ",
+		at:     "System layer: TalosStorage longhorn | | spec.diskTags[0]",
 	},
 	"aggregator certificate with contract 1.13": {
 		contract: "v1.13", controlPlane: true,
