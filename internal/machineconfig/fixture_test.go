@@ -4,6 +4,7 @@ package machineconfig_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	machinerysecrets "github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
@@ -103,9 +104,17 @@ func withRegistries(t testing.TB, in *machineconfig.Input) {
 		},
 	}
 
+	resolve(t, in, nil)
+}
+
+// resolve gives the Secrets of the registries, and the one named "roots" with trust roots.
+func resolve(t testing.TB, in *machineconfig.Input, roots map[string][]byte) {
+	t.Helper()
+
 	credentials, err := machineconfig.ResolveCredentials(in.ClusterConfig, map[string]map[string][]byte{
 		"mirror":    {"password": []byte(registryPassword + "\n")},
 		"mirror-ca": {"ca.crt": in.Bundle.Certs.K8s.Crt},
+		"roots":     roots,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +122,49 @@ func withRegistries(t testing.TB, in *machineconfig.Input) {
 
 	in.Credentials = credentials
 }
+
+// withAllSettings sets everything in TalosConfig and TalosClusterConfig that the contract has a place for.
+func withAllSettings(t testing.TB, in *machineconfig.Input) {
+	withStorage(in)
+	withRegistries(t, in)
+
+	in.TalosConfig.Spec.Platform = bootstrapv1.PlatformMetal
+	in.TalosConfig.Spec.Hostname.Source = bootstrapv1.HostnameSourceInfrastructureMachineName
+	in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{Disk: "/dev/nvme0n1", Wipe: new(true), ExtraKernelArgs: []string{"console=ttyS0"}}
+
+	roots := map[string][]byte{"talos.crt": in.Bundle.Certs.OS.Crt, "kubernetes.crt": in.Bundle.Certs.K8s.Crt}
+
+	if in.Contract == version.Newest() {
+		in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{DiskSelector: "disk.size > 100u * GB && !disk.rotational", Wipe: new(true)}
+		roots["aggregator.crt"] = in.Bundle.Certs.K8sAggregator.Crt
+	}
+
+	in.Machine.Taints = []clusterv1.MachineTaint{{
+		Key: "dedicated", Value: "storage", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationOnInitialization,
+	}}
+
+	spec := &clusterConfig(in).Spec
+	spec.AcceptedCAsSecretRef = ref("roots")
+	spec.CertSANs = []string{"api.example.org", "192.0.2.10"}
+	spec.AllowSchedulingOnControlPlanes = bootstrapv1.Enabled
+	spec.Network = bootstrapv1.NetworkSpec{
+		CNI:       bootstrapv1.CNISpec{Type: bootstrapv1.CNIManifests, URLs: []string{"https://example.com/cni.yaml"}},
+		KubeProxy: bootstrapv1.Disabled, KubePrismPort: new(int32(7446)),
+	}
+	spec.Talos = bootstrapv1.TalosSpec{
+		Version: in.Contract.String() + ".0", SchematicID: schematic("a"), CloudProvider: bootstrapv1.CloudProviderExternal,
+		Installer: bootstrapv1.InstallerSpec{Registry: "registry.example.com/factory", Platform: "nocloud", SecureBoot: bootstrapv1.Enabled},
+		Pools: []bootstrapv1.TalosPool{{
+			Name: "storage", MachineSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "storage"}},
+			SchematicID: schematic("b"), Installer: bootstrapv1.InstallerSpec{Platform: "metal"},
+		}},
+	}
+
+	resolve(t, in, roots)
+}
+
+// schematic is an Image Factory ID.
+func schematic(digit string) string { return strings.Repeat(digit, 64) }
 
 // withStorage has Longhorn prepared.
 func withStorage(in *machineconfig.Input) {

@@ -26,6 +26,7 @@ var variants = map[string]func(testing.TB, *machineconfig.Input){
 	"plain":                  func(testing.TB, *machineconfig.Input) {},
 	"registries":             withRegistries,
 	"storage":                func(_ testing.TB, in *machineconfig.Input) { withStorage(in) },
+	"all-settings":           withAllSettings,
 	"registries-and-storage": func(t testing.TB, in *machineconfig.Input) { withRegistries(t, in); withStorage(in) },
 }
 
