@@ -73,11 +73,13 @@ type TalosClusterConfigSpec struct {
 	// acceptedCAsSecretRef names a Secret of this namespace with extra trust roots, for a rotation of certificate authorities:
 	// PEM certificates under one or more of the keys "talos.crt", "kubernetes.crt" and "aggregator.crt" (contract 1.14 and later).
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && self.name != ''",message="name must be set"
 	AcceptedCAsSecretRef *corev1.LocalObjectReference `json:"acceptedCAsSecretRef,omitempty"`
 
 	// secretsRef names a Secret of this namespace with a Talos secrets bundle (key "bundle") to use instead of a generated
 	// one. It is copied once into <cluster>-talos; a later difference is an error.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && self.name != ''",message="name must be set"
 	SecretsRef *corev1.LocalObjectReference `json:"secretsRef,omitempty"`
 }
 
@@ -234,6 +236,7 @@ type Registry struct {
 
 	// authSecretRef names a Secret of this namespace with exactly one of the keys "password" (with username), "auth", "identityToken".
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && self.name != ''",message="name must be set"
 	AuthSecretRef *corev1.LocalObjectReference `json:"authSecretRef,omitempty"`
 
 	// tls says how the host's certificate is checked and which client certificate is shown to it.
@@ -261,10 +264,12 @@ type RegistryEndpoint struct {
 type RegistryTLS struct {
 	// caSecretRef names a Secret of this namespace with the key "ca.crt": PEM certificates that the host's certificate is checked against.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && self.name != ''",message="name must be set"
 	CASecretRef *corev1.LocalObjectReference `json:"caSecretRef,omitempty"`
 
 	// clientCertificateSecretRef names a Secret of this namespace with the keys "tls.crt" and "tls.key".
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && self.name != ''",message="name must be set"
 	ClientCertificateSecretRef *corev1.LocalObjectReference `json:"clientCertificateSecretRef,omitempty"`
 
 	// insecureSkipVerify accepts any certificate of the host. Unset: false. A bool as in Talos.
