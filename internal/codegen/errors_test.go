@@ -148,6 +148,12 @@ func TestModelErrors(t *testing.T) {
 		"example that does not match": {
 			row(func(r *model.ScalarRow) { r.Pattern = "^x$" }), `substitution of registry.Size: the example "1" does not match`,
 		},
+		"rule without a message": {
+			row(func(r *model.ScalarRow) { r.Rule = "false" }), "substitution of registry.Size: a rule needs a message, and a message a rule",
+		},
+		"message without a rule": {
+			row(func(r *model.ScalarRow) { r.Message = "no" }), "substitution of registry.Size: a rule needs a message, and a message a rule",
+		},
 		"pattern that does not compile": {
 			row(func(r *model.ScalarRow) { r.Pattern = "(" }), "substitution of registry.Size: pattern:",
 		},

@@ -57,7 +57,7 @@ func unionTables() model.Tables {
 	t := withMeta(base("VolumeConfig", "OOMConfig"))
 	t.Offered = append(t.Offered, model.OfferedKind{Kind: "old", As: "Config", Member: "config", Doc: "Is the old document."})
 	t.Denied = []model.DecidedKind{{Kind: "IdentityConfig", Reason: "secret"}}
-	t.Identity = append(t.Identity, model.IdentityRow{Go: "features/union.Config.Version", Reason: "there is one"})
+	t.Identity = append(t.Identity, model.IdentityRow{Go: "features/documents.Config.Version", Reason: "there is one"})
 
 	return t
 }
@@ -68,15 +68,15 @@ func scalarTables() model.Tables {
 	t := base("ScalarConfig")
 	t.Scalars = []model.ScalarRow{
 		{Go: "time.Duration", Pattern: `^[0-9]+s$`, Doc: "A duration.", Examples: []string{"5s"}, Reason: why},
-		{Go: "registry.Size", Base: model.NumberText, MinLength: 1, MaxLength: 9, Examples: []string{"1GiB"}, Reason: why},
+		{Go: "registry.Size", Base: model.NumberText, MinLength: 1, MaxLength: 9, Rule: "!self.contains('@')", Message: "no @", Examples: []string{"1GiB"}, Reason: why},
 		{Go: "registry.Mode", Enum: []string{"off", "802.3ad"}, Reason: why},
-		{Go: "features/scalars.Port", Base: model.IntOrString, Pattern: `^[0-9]+-[0-9]+$`, Examples: []string{"1-2"}, Reason: why},
-		{Go: "features/scalars.Arg", Base: model.Arguments, Examples: []string{"a"}, Reason: why},
-		{Go: "features/scalars.FileMode", Base: model.Integer, Maximum: 4095, Examples: []string{"420"}, Reason: why},
-		{Go: "features/scalars.Base64", Base: model.Bytes, Examples: []string{"AQID"}, Reason: why},
+		{Go: "features/plain.Port", Base: model.IntOrString, Pattern: `^[0-9]+-[0-9]+$`, Examples: []string{"1-2"}, Reason: why},
+		{Go: "features/plain.Arg", Base: model.Arguments, Examples: []string{"a"}, Reason: why},
+		{Go: "features/plain.FileMode", Base: model.Integer, Maximum: 4095, Examples: []string{"420"}, Reason: why},
+		{Go: "features/plain.Base64", Base: model.Bytes, Examples: []string{"AQID"}, Reason: why},
 	}
-	t.Lists = []model.ListRow{{Go: "features/scalars.Ports", Reason: why}}
-	t.Maps = []model.MapRow{{Go: "features/scalars.Args", Reason: why}}
+	t.Lists = []model.ListRow{{Go: "features/plain.Ports", Reason: why}}
+	t.Maps = []model.MapRow{{Go: "features/plain.Args", Reason: why}}
 
 	return t
 }
@@ -119,8 +119,8 @@ func overrideTables() model.Tables {
 
 func TestGolden(t *testing.T) {
 	for feature, tables := range map[string]model.Tables{
-		"union":     unionTables(),
-		"scalars":   scalarTables(),
+		"documents": unionTables(),
+		"plain":     scalarTables(),
 		"nesting":   withMeta(base("BondConfig", "LinkConfig")),
 		"refusals":  refusalTables(),
 		"overrides": overrideTables(),

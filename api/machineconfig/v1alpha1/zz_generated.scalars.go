@@ -45,7 +45,7 @@ type CELExpression string
 // +kubebuilder:validation:Pattern=`^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`
 type MetaAddr string
 
-// The values of an argument; several repeat it (Talos 1.13).
+// The values of an argument; several repeat it (Talos 1.14).
 // +listType=atomic
 // +kubebuilder:validation:MaxItems=128
 // +kubebuilder:validation:items:MaxLength=4096
@@ -64,9 +64,10 @@ func (v MetaArgValue) talosValue() any { return talosArguments(v) }
 // +kubebuilder:validation:Pattern=`^[0-9a-fA-F:.]+/[0-9]{1,3}$`
 type MetaPrefix string
 
-// A URL.
+// A URL without user and password.
 // +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=2048
+// +kubebuilder:validation:MaxLength=1024
+// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="a user or password must not stand in a URL here; any other @ is written %40",reason="FieldValueForbidden"
 type MetaURL string
 
 // +kubebuilder:validation:Enum="off";"on"
@@ -207,9 +208,10 @@ func (v *V1alpha1DiskSize) UnmarshalJSON(data []byte) error {
 	return unmarshalNumberText(data, (*string)(v))
 }
 
-// A URL.
+// A URL without user and password.
 // +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=2048
+// +kubebuilder:validation:MaxLength=1024
+// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="a user or password must not stand in a URL here; any other @ is written %40",reason="FieldValueForbidden"
 type V1alpha1Endpoint string
 
 // File permissions; the octal 0644 is 420.

@@ -161,6 +161,36 @@ func TestWrongTypesShowNoValue(t *testing.T) {
 	}
 }
 
+// TestURLsHaveNoUserInfo: a password in a URL is refused, and the error does not show it.
+func TestURLsHaveNoUserInfo(t *testing.T) {
+	server := newAPIServer(t)
+
+	for name, document := range map[string]string{
+		"mirror":             `{"kind":"RegistryMirrorConfig","registryMirrorConfig":{"name":"docker.io","endpoints":[{"url":"%s"}]}}`,
+		"kernel log":         `{"kind":"KmsgLogConfig","kmsgLogConfig":{"name":"a","url":"%s"}}`,
+		"probe":              `{"kind":"HTTPProbeConfig","httpProbeConfig":{"name":"a","url":"%s"}}`,
+		"discovery service":  `{"kind":"DiscoveryServiceConfig","discoveryServiceConfig":{"name":"a","endpoint":"%s"}}`,
+		"legacy log shipper": `{"kind":"Config","config":{"machine":{"logging":{"destinations":[{"endpoint":"%s"}]}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if errs := server.validate(t, strings.ReplaceAll(document, "%s", "https://a.example.com:8443/b?c=%40d")); len(errs) > 0 {
+				t.Errorf("a plain URL is refused: %v", errs.ToAggregate())
+			}
+
+			for _, url := range []string{"https://u:" + secret + "@a.example.com", "https://u:a/" + secret + "@a.example.com", "u:" + secret + "@a.example.com"} {
+				errs := server.validate(t, strings.ReplaceAll(document, "%s", url))
+				if len(errs) != 1 || errs[0].Type != field.ErrorTypeForbidden || !strings.Contains(errs[0].Detail, "user or password") {
+					t.Errorf("got %v, want a refusal of user and password", errs.ToAggregate())
+				}
+
+				if len(errs) > 0 && strings.Contains(errs.ToAggregate().Error(), secret) {
+					t.Errorf("the error shows the password: %v", errs.ToAggregate())
+				}
+			}
+		})
+	}
+}
+
 // testClientRefuses proves that an object which was stored before a rule existed is refused as well, and keeps no value.
 func testClientRefuses(t *testing.T, raw, message string) {
 	t.Helper()

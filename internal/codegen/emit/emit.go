@@ -59,6 +59,10 @@ func Files(api *model.API, goPackage string) (map[string][]byte, error) {
 			return fmt.Errorf("%s: the template made no valid Go: %w", name, err)
 		}
 
+		if _, taken := files[Prefix+name+".go"]; taken {
+			return fmt.Errorf("%s: a package of this name would overwrite another file", name)
+		}
+
 		files[Prefix+name+".go"] = source
 
 		return nil

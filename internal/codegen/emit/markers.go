@@ -26,8 +26,8 @@ func fieldMarkers(f *model.Field) []string {
 	}
 
 	if f.Refusal != "" {
-		// The literal false refuses every value and costs nothing; the reason keeps the value out of the message.
-		return append(out, fmt.Sprintf("%sXValidation:rule=%q,message=%q,reason=%q", validation, "false", f.Refusal, "FieldValueForbidden"))
+		// The literal false refuses every value and costs nothing.
+		return append(out, secretRule("false", f.Refusal))
 	}
 
 	elements := validation
@@ -82,7 +82,16 @@ func scalarMarkers(s *model.Scalar) []string {
 		out = append(out, validation+"Pattern="+quotePattern(s.Pattern))
 	}
 
+	if s.Rule != "" {
+		out = append(out, secretRule(s.Rule, s.Message))
+	}
+
 	return out
+}
+
+// secretRule refuses a value that may be a secret: the reason keeps it out of the message.
+func secretRule(rule, message string) string {
+	return fmt.Sprintf("%sXValidation:rule=%q,message=%q,reason=%q", validation, rule, message, "FieldValueForbidden")
 }
 
 // enum quotes values that kubebuilder would read as something other than a word.

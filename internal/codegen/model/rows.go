@@ -249,6 +249,10 @@ func checkScalar(s *Scalar, bounds Bounds) error {
 		return fmt.Errorf("%s%s: pattern: %w", inScalars, s.Source, err)
 	}
 
+	if (s.Rule == "") != (s.Message == "") {
+		return fmt.Errorf("%s%s: a rule needs a message, and a message a rule", inScalars, s.Source)
+	}
+
 	for _, example := range s.Examples {
 		if !pattern.MatchString(example) {
 			return fmt.Errorf("%s%s: the example %q does not match the row's own pattern", inScalars, s.Source, example)

@@ -81,6 +81,8 @@ type ScalarRow struct {
 	Enum []string
 	// Pattern is a regular expression for the strings.
 	Pattern string
+	// Rule is a CEL rule for what no error may show, where a pattern would show it. It needs Message, which is told instead.
+	Rule, Message string
 	// MinLength and MaxLength bound strings. Zero means none and the default.
 	MinLength, MaxLength int
 	// MaxItems bounds the values of Arguments. Zero means the default.

@@ -41,7 +41,7 @@ func everywhere() []model.ScalarRow {
 		},
 		{
 			Go: "config/types/meta.ArgValue", Base: model.Arguments, MaxLength: 4096,
-			Doc: "The values of an argument; several repeat it (Talos 1.13).", Examples: []string{"4"},
+			Doc: "The values of an argument; several repeat it (Talos 1.14).", Examples: []string{"4"},
 			Reason: "a string or a list of strings, which no schema can say; always a list here",
 		},
 	}
@@ -63,8 +63,8 @@ func addresses() []model.ScalarRow {
 			Doc: prefixDoc, Examples: prefixExamples(), Reason: textual,
 		},
 		{
-			Go: "config/types/meta.URL", MinLength: 1, MaxLength: 2048,
-			Doc: "A URL.", Examples: []string{"https://mirror.example.org/v2/"}, Reason: textual,
+			Go: "config/types/meta.URL", MinLength: 1, MaxLength: 1024, Rule: noUserInfo, Message: userInfoMessage,
+			Doc: "A URL without user and password.", Examples: []string{"https://mirror.example.org/v2/"}, Reason: textual,
 		},
 		{
 			Go: "config/types/network.PortRange", Base: model.IntOrString, Pattern: `^[0-9]{1,5}-[0-9]{1,5}$`, MaxLength: 11,
@@ -93,8 +93,8 @@ func addresses() []model.ScalarRow {
 func ofTheLegacyDocument() []model.ScalarRow {
 	return []model.ScalarRow{
 		{
-			Go: "config/types/v1alpha1.Endpoint", MinLength: 1, MaxLength: 2048,
-			Doc: "A URL.", Examples: []string{"udp://10.0.0.1:5514/"}, Reason: textual,
+			Go: "config/types/v1alpha1.Endpoint", MinLength: 1, MaxLength: 1024, Rule: noUserInfo, Message: userInfoMessage,
+			Doc: "A URL without user and password.", Examples: []string{"udp://10.0.0.1:5514/"}, Reason: textual,
 		},
 		{
 			Go: "config/types/v1alpha1.Base64Bytes", Base: model.Bytes, MaxLength: 65536,
@@ -144,6 +144,12 @@ func enums() []model.ScalarRow {
 		enum("resources/storage.MDMetadata", "1.0", "1.2"),
 	}
 }
+
+// A URL may have user and password without a scheme too, so no @ is let through.
+const (
+	noUserInfo      = `!self.contains('@')`
+	userInfoMessage = "a user or password must not stand in a URL here; any other @ is written %40"
+)
 
 const (
 	addrPattern   = `^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scalars has every plain type, and special ones that rows substitute.
-package scalars
+// Package plain has every plain type, and special ones that rows substitute.
+package plain
 
 import (
 	"time"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package union has a named kind, a single one, one under another discriminator, and one that is not offered.
-package union
+// Package documents has a named kind, a single one, one under another discriminator, and one that is not offered.
+package documents
 
 import "github.com/maesh-dev/ichor/internal/codegen/testdata/registry"
 
