@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/version"
+)
+
+// vanilla is the Image Factory's schematic without any extension.
+const vanilla = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
+
+func TestInstallerImage(t *testing.T) {
+	t.Parallel()
+
+	metal := bootstrapv1.InstallerSpec{Platform: "metal"}
+	pool := func(name, label string) bootstrapv1.TalosPool {
+		return bootstrapv1.TalosPool{Name: name, MachineSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": label}}}
+	}
+	with := func(pool bootstrapv1.TalosPool, change func(*bootstrapv1.TalosPool)) bootstrapv1.TalosPool {
+		change(&pool)
+
+		return pool
+	}
+
+	// The machine has the label pool=storage.
+	cases := map[string]struct {
+		talos bootstrapv1.TalosSpec
+		image string
+		want  string
+	}{
+		"version and platform": {
+			talos: bootstrapv1.TalosSpec{Version: "v1.13.4", Installer: metal},
+			want:  "factory.talos.dev/metal-installer/" + vanilla + ":v1.13.4",
+		},
+		"own registry, platform, secure boot and schematic": {
+			talos: bootstrapv1.TalosSpec{
+				Version: "v1.13.4", SchematicID: schematic("a"),
+				Installer: bootstrapv1.InstallerSpec{Registry: "r.example:5000/f", Platform: "vmware", SecureBoot: bootstrapv1.Enabled},
+			},
+			want: "r.example:5000/f/vmware-installer-secureboot/" + schematic("a") + ":v1.13.4",
+		},
+		"secure boot disabled": {
+			talos: bootstrapv1.TalosSpec{Version: "v1.13.4", Installer: bootstrapv1.InstallerSpec{Platform: "metal", SecureBoot: bootstrapv1.Disabled}},
+			want:  "factory.talos.dev/metal-installer/" + vanilla + ":v1.13.4",
+		},
+		"explicit image": {
+			talos: bootstrapv1.TalosSpec{
+				Version: "v1.13.4", SchematicID: schematic("a"), Installer: metal,
+				Pools: []bootstrapv1.TalosPool{with(pool("p", "storage"), func(p *bootstrapv1.TalosPool) { p.SchematicID = schematic("b") })},
+			},
+			image: "r.example/own:v1", want: "r.example/own:v1",
+		},
+		"pool that does not match": {
+			talos: bootstrapv1.TalosSpec{
+				Version: "v1.13.4", Installer: metal,
+				Pools: []bootstrapv1.TalosPool{with(pool("gpu", "gpu"), func(p *bootstrapv1.TalosPool) { p.SchematicID = schematic("b") })},
+			},
+			want: "factory.talos.dev/metal-installer/" + vanilla + ":v1.13.4",
+		},
+		"pool sets one thing, the cluster the rest": {
+			talos: bootstrapv1.TalosSpec{
+				Version: "v1.13.4", SchematicID: schematic("a"), Installer: metal,
+				Pools: []bootstrapv1.TalosPool{with(pool("p", "storage"), func(p *bootstrapv1.TalosPool) { p.Version = "v1.13.6" })},
+			},
+			want: "factory.talos.dev/metal-installer/" + schematic("a") + ":v1.13.6",
+		},
+		"pool sets everything": {
+			talos: bootstrapv1.TalosSpec{
+				Version: "v1.13.4", SchematicID: schematic("a"), Installer: bootstrapv1.InstallerSpec{Platform: "metal", SecureBoot: bootstrapv1.Enabled},
+				Pools: []bootstrapv1.TalosPool{with(pool("p", "storage"), func(p *bootstrapv1.TalosPool) {
+					p.Version, p.SchematicID = "v1.13.6", schematic("b")
+					p.Installer = bootstrapv1.InstallerSpec{Registry: "r.example", Platform: "nocloud", SecureBoot: bootstrapv1.Disabled}
+				})},
+			},
+			want: "r.example/nocloud-installer/" + schematic("b") + ":v1.13.6",
+		},
+		"the first pool that matches wins, whole": {
+			talos: bootstrapv1.TalosSpec{
+				Version: "v1.13.4", SchematicID: schematic("a"), Installer: metal,
+				Pools: []bootstrapv1.TalosPool{
+					with(pool("gpu", "gpu"), func(p *bootstrapv1.TalosPool) { p.SchematicID = schematic("b") }),
+					with(pool("canary", "storage"), func(p *bootstrapv1.TalosPool) { p.Version = "v1.13.6" }),
+					with(pool("storage", "storage"), func(p *bootstrapv1.TalosPool) { p.Version, p.SchematicID = "v1.13.5", schematic("c") }),
+				},
+			},
+			want: "factory.talos.dev/metal-installer/" + schematic("a") + ":v1.13.6",
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			in := input(t, "v1.13", false)
+			clusterConfig(&in).Spec.Talos = tc.talos
+			in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{Disk: "/dev/sda", Image: tc.image}
+
+			if diff := cmp.Diff(tc.want, renderOf(t, in).legacy().MachineConfig.MachineInstall.InstallImage); diff != "" {
+				t.Errorf("image (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestKernelArguments wants Talos' condition for them kept: no command line of a unified kernel image beside them.
+func TestKernelArguments(t *testing.T) {
+	t.Parallel()
+
+	for _, contract := range []string{"v1.12", "v1.13"} {
+		in := input(t, contract, false)
+		withInstall(&in)
+
+		plain := renderOf(t, in).legacy().MachineConfig.MachineInstall
+		if plain.InstallGrubUseUKICmdline != nil && !*plain.InstallGrubUseUKICmdline {
+			t.Errorf("%s: grubUseUKICmdline is off without kernel arguments", contract)
+		}
+
+		in.TalosConfig.Spec.Install.ExtraKernelArgs = []string{"console=ttyS0", "quiet"}
+
+		got := renderOf(t, in).legacy().MachineConfig.MachineInstall
+		if diff := cmp.Diff([]string{"console=ttyS0", "quiet"}, got.InstallExtraKernelArgs); diff != "" {
+			t.Errorf("%s: arguments (-want +got):\n%s", contract, diff)
+		}
+
+		if got.InstallGrubUseUKICmdline == nil || *got.InstallGrubUseUKICmdline {
+			t.Errorf("%s: grubUseUKICmdline is not off", contract)
+		}
+	}
+}
+
+func TestDiskSelector(t *testing.T) {
+	t.Parallel()
+
+	in := input(t, version.Newest().String(), true)
+	in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{DiskSelector: `disk.transport == "nvme"`, Image: "r.example/i:v1"}
+
+	documents := documentsOf[*runtime.UnattendedInstallConfigV1Alpha1](renderOf(t, in))
+	if len(documents) != 1 {
+		t.Fatalf("%d documents, want one", len(documents))
+	}
+
+	if got := documents[0].ProvisioningSpec.DiskSelector.Match.String(); got != `disk.transport == "nvme"` {
+		t.Errorf("selector %q", got)
+	}
+}
+
+// TestPlatform wants the platform to decide how a config is validated: metal demands an install disk before contract 1.14.
+func TestPlatform(t *testing.T) {
+	t.Parallel()
+
+	for platform, refused := range map[bootstrapv1.Platform]bool{
+		"": false, bootstrapv1.PlatformCloud: false, bootstrapv1.PlatformContainer: false, bootstrapv1.PlatformMetal: true,
+	} {
+		in := input(t, "v1.13", false)
+		in.TalosConfig.Spec.Platform = platform
+
+		_, err := machineconfig.Render(in)
+		if (err != nil) != refused {
+			t.Errorf("platform %q without an install disk: %v, refused should be %t", platform, err, refused)
+		}
+	}
+}
+
+// TestHostnameSource wants no hostname of ours where Talos chooses, and one that a patch sets to win.
+func TestHostnameSource(t *testing.T) {
+	t.Parallel()
+
+	for _, source := range []bootstrapv1.HostnameSource{"", bootstrapv1.HostnameSourceAutomatic} {
+		in := input(t, "v1.14", false)
+		in.TalosConfig.Spec.Hostname.Source = source
+
+		if got := hostname(renderOf(t, in), on{}); got != "" {
+			t.Errorf("source %q: hostname %v", source, got)
+		}
+	}
+
+	for layout, document := range map[string]string{
+		"modern": "{kind: HostnameConfig, hostnameConfig: {hostname: mine}}",
+		"legacy": "{kind: Config, config: {machine: {network: {hostname: mine}}}}",
+	} {
+		in := input(t, "v1.13", false)
+		in.TalosConfig.Spec.Hostname.Source = bootstrapv1.HostnameSourceMachineName
+		in.Patches = []*machineconfig.Patch{patch(t, "metadata: {name: p}\nspec: {layer: Machine, clusterName: c1, documents: ["+document+"]}")}
+
+		r := renderOf(t, in)
+
+		names := []string{}
+		if network := r.legacy().MachineConfig.MachineNetwork; network != nil {
+			names = append(names, network.NetworkHostname)
+		}
+
+		if modern := hostname(r, on{}); modern != "0 documents" {
+			names = append(names, fmt.Sprint(modern))
+		}
+
+		if diff := cmp.Diff([]string{"mine"}, names); diff != "" {
+			t.Errorf("%s layout: hostnames (-want +got):\n%s", layout, diff)
+		}
+	}
+}
