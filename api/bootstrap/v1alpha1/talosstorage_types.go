@@ -205,6 +205,42 @@ const (
 	StorageStrategyNone StorageStrategy = "None"
 )
 
+// SingleReplicaPolicy says what is done about volumes whose only replica is on the node.
+// +kubebuilder:validation:Enum=Block;AllowStopped
+type SingleReplicaPolicy string
+
+const (
+	// SingleReplicaBlock does not reboot the node while it has such a volume.
+	SingleReplicaBlock SingleReplicaPolicy = "Block"
+
+	// SingleReplicaAllowStopped reboots the node when such volumes are detached.
+	SingleReplicaAllowStopped SingleReplicaPolicy = "AllowStopped"
+)
+
+// StrictLocalPolicy says what is done about volumes with data locality strict-local, whose one replica cannot be anywhere else.
+// +kubebuilder:validation:Enum=Block;AllowWithAcknowledgement
+type StrictLocalPolicy string
+
+const (
+	// StrictLocalBlock does not reboot the node while it has such a volume.
+	StrictLocalBlock StrictLocalPolicy = "Block"
+
+	// StrictLocalAllowWithAcknowledgement reboots the node when a user has acknowledged that such volumes are away meanwhile.
+	StrictLocalAllowWithAcknowledgement StrictLocalPolicy = "AllowWithAcknowledgement"
+)
+
+// InstanceManagerPodsPolicy says what a drain does about Longhorn's instance managers.
+// +kubebuilder:validation:Enum=Evict;Skip
+type InstanceManagerPodsPolicy string
+
+const (
+	// InstanceManagerPodsEvict has a drain evict them, under Longhorn's own disruption budgets.
+	InstanceManagerPodsEvict InstanceManagerPodsPolicy = "Evict"
+
+	// InstanceManagerPodsSkip has a drain leave them where they are.
+	InstanceManagerPodsSkip InstanceManagerPodsPolicy = "Skip"
+)
+
 // StorageRebootPolicy says what must hold before a node is rebooted.
 // +kubebuilder:validation:MinProperties=1
 type StorageRebootPolicy struct {
@@ -221,18 +257,15 @@ type StorageRebootPolicy struct {
 
 	// singleReplica says what to do about volumes with one replica on the node: Block, or AllowStopped (allow when detached). Unset: Block.
 	// +optional
-	// +kubebuilder:validation:Enum=Block;AllowStopped
-	SingleReplica string `json:"singleReplica,omitempty"`
+	SingleReplica SingleReplicaPolicy `json:"singleReplica,omitempty"`
 
 	// strictLocal says what to do about volumes with data locality strict-local: Block, or AllowWithAcknowledgement. Unset: Block.
 	// +optional
-	// +kubebuilder:validation:Enum=Block;AllowWithAcknowledgement
-	StrictLocal string `json:"strictLocal,omitempty"`
+	StrictLocal StrictLocalPolicy `json:"strictLocal,omitempty"`
 
 	// instanceManagerPods says whether a drain evicts Longhorn's instance managers: Evict or Skip. Unset: Evict.
 	// +optional
-	// +kubebuilder:validation:Enum=Evict;Skip
-	InstanceManagerPods string `json:"instanceManagerPods,omitempty"`
+	InstanceManagerPods InstanceManagerPodsPolicy `json:"instanceManagerPods,omitempty"`
 }
 
 // StorageDeletePolicy says what must hold before a machine is deleted.
