@@ -126,7 +126,7 @@ var settings = map[string]setting{
 
 			proxy := r.legacy().ClusterConfig.ProxyConfig
 
-			return !(proxy != nil && proxy.Disabled != nil && *proxy.Disabled)
+			return proxy == nil || proxy.Disabled == nil || !*proxy.Disabled
 		},
 		want: fixed(false), effective: onControlPlanes,
 	},

@@ -100,9 +100,9 @@ func kernel(contract version.Contract) []config.Document {
 			documents = append(documents, runtime.NewKernelModuleConfigV1Alpha1(name))
 		}
 	} else {
-		legacy.MachineKernel = &v1alpha1.KernelConfig{} //nolint:staticcheck // what contracts before 1.14 have
+		legacy.MachineKernel = &v1alpha1.KernelConfig{}
 		for _, name := range longhornV2Modules {
-			legacy.MachineKernel.KernelModules = append(legacy.MachineKernel.KernelModules, &v1alpha1.KernelModuleConfig{ModuleName: name}) //nolint:staticcheck // as above
+			legacy.MachineKernel.KernelModules = append(legacy.MachineKernel.KernelModules, &v1alpha1.KernelModuleConfig{ModuleName: name})
 		}
 	}
 
@@ -113,10 +113,10 @@ func kernel(contract version.Contract) []config.Document {
 		sysctl.Params = parameters
 		documents = append(documents, sysctl)
 	} else {
-		legacy.MachineSysctls = parameters //nolint:staticcheck // what contracts before 1.14 have
+		legacy.MachineSysctls = parameters
 	}
 
-	if legacy.MachineKernel != nil || legacy.MachineSysctls != nil { //nolint:staticcheck // as above
+	if legacy.MachineKernel != nil || legacy.MachineSysctls != nil {
 		documents = append(documents, &v1alpha1.Config{ConfigVersion: "v1alpha1", MachineConfig: legacy})
 	}
 
