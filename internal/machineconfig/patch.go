@@ -20,8 +20,9 @@ type Patch struct {
 	err       error
 }
 
-// ParsePatch makes a TalosConfigPatch ready to be merged. It always succeeds: a patch that Talos cannot decode, or with a
-// deletion that can never find anything, fails the render of the machines that it applies to, and of no others. See Err.
+// ParsePatch makes a TalosConfigPatch ready to be merged. It always succeeds: a patch that Talos cannot decode, with a secret
+// in a field that is none, or with a deletion that can never find anything, fails the render of the machines that it applies to,
+// and of no others. See Err.
 func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 	patch := &Patch{object: object, layer: Layer(object.Spec.Layer), documents: make([]*merge.Patch, len(object.Spec.Documents))}
 
@@ -42,6 +43,15 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 			}
 
 			faults = append(faults, fault)
+
+			continue
+		}
+
+		for _, found := range plainSecrets(patch.documents[i]) {
+			faults = append(faults, &Error{
+				Reason: ReasonRenderFailed, Source: patch.source(documentPath(i)),
+				Document: found.document.String(), Field: found.field, Err: found.err,
+			})
 		}
 	}
 
@@ -56,7 +66,7 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 	return patch
 }
 
-// Err says why the patch cannot be merged: one Error for each document or deletion at fault. It is nil for a good patch.
+// Err says why the patch cannot be merged: one Error for each fault. It is nil for a good patch.
 func (p *Patch) Err() error { return p.err }
 
 // Object is the TalosConfigPatch. It must not be changed.

@@ -75,6 +75,9 @@ func (c *Config) Leaves() []Leaf {
 	return leaves
 }
 
+// LeavesOf lists every leaf of one document as it is encoded.
+func LeavesOf(doc config.Document) []Leaf { return flatten(IDOf(doc), doc) }
+
 // flat gives the document's leaves, worked out again only after a change. The
 // result is shared and is not changed.
 func (d *document) flat() []Leaf {

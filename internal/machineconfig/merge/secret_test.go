@@ -286,6 +286,7 @@ func TestUserInfoIsSecret(t *testing.T) {
 		"u:S3CRET@m.example:8080":                   true,
 		"u:S3/CRET@m.example":                       true,
 		"user@host":                                 false,
+		"mailto:a@b":                                false,
 		"host:8080":                                 false,
 		"host:5000/name@tag":                        false,
 		"name: u, mail: a@b":                        false,

@@ -55,7 +55,7 @@ func hasPassword(text string) bool {
 	authority := authorityOf(text)
 
 	name, _, ok := strings.Cut(authority, ":")
-	if !ok || !userName.MatchString(name) {
+	if !ok || !userName.MatchString(name) || strings.EqualFold(name, "mailto") {
 		return false
 	}
 

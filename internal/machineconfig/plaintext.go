@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+)
+
+var (
+	errSecretManifest = errors.New("has a manifest of kind Secret with data, which would stand in the patch for all to read: " +
+		"remove it, and create the Secret in the workload cluster itself")
+	errAuthorization = errors.New("is a credential, which would stand in the patch for all to read: " +
+		"remove it, and serve the manifests where none is needed")
+	errUserInfo = errors.New("has a user or password in a URL, which would stand in the patch for all to read: " +
+		"remove it; for registries use TalosClusterConfig.spec.registries[].authSecretRef")
+)
+
+// loginURL is a URL with a password, as it may stand anywhere in a text. A user alone ("ssh://git@host") is harmless there.
+var loginURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:"']*:[^\s/?#@"']+@`)
+
+// wholeURL is a text that is nothing but a URL.
+var wholeURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://\S*$`)
+
+// addressFields are the last words of the names of fields that take an address, with or without a scheme.
+var addressFields = []string{"url", "urls", "endpoint", "endpoints", "server", "servers"}
+
+// plainSecrets finds what is a secret in so many words, and stands in a patch in a field that is no secret for Talos: its own types
+// and redaction do not cover free text. Patches are kept in Git and read by many. No error has a value.
+func plainSecrets(patch *merge.Patch) []finding {
+	var findings []finding
+
+	for _, part := range patch.Documents() {
+		if part.Document == nil {
+			continue
+		}
+
+		for _, leaf := range merge.LeavesOf(part.Document) {
+			if err := plainSecret(leaf); err != nil {
+				findings = append(findings, finding{document: part.ID, field: leaf.Pointer, err: err})
+			}
+		}
+	}
+
+	sortFindings(findings)
+
+	return findings
+}
+
+func plainSecret(leaf merge.Leaf) error {
+	text := leaf.Value.Reveal()
+
+	switch {
+	case isAuthorization(leaf.Pointer):
+		return errAuthorization
+	case loginURL.MatchString(text):
+		return errUserInfo
+	case (isAddress(leaf.Pointer) || wholeURL.MatchString(text)) && merge.HasUserInfo(text):
+		return errUserInfo
+	case holdsSecretManifest(text):
+		return errSecretManifest
+	default:
+		return nil
+	}
+}
+
+// isAuthorization tells the header of a login, in whichever map of headers.
+func isAuthorization(pointer string) bool {
+	parent, name := lastTokens(pointer)
+
+	return strings.HasSuffix(strings.ToLower(parent), "headers") &&
+		(strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization"))
+}
+
+// isAddress tells a field that takes an address, or a list of them.
+func isAddress(pointer string) bool {
+	parent, name := lastTokens(pointer)
+
+	return slices.ContainsFunc(addressFields, func(field string) bool {
+		return strings.HasSuffix(strings.ToLower(name), field) || isIndex(name) && strings.HasSuffix(strings.ToLower(parent), field)
+	})
+}
+
+func isIndex(token string) bool { return token != "" && strings.Trim(token, "0123456789") == "" }
+
+func lastTokens(pointer string) (parent, name string) {
+	tokens := strings.Split(pointer, "/")
+	if len(tokens) < 2 {
+		return "", pointer
+	}
+
+	return tokens[len(tokens)-2], tokens[len(tokens)-1]
+}
+
+// holdsSecretManifest tells a text that is a stream of Kubernetes manifests, one of them a Secret with data. What is no YAML is none.
+func holdsSecretManifest(text string) (found bool) {
+	if !strings.Contains(text, "Secret") {
+		return false
+	}
+
+	// As where documents are read: the parser has panicked on malformed input before.
+	defer func() {
+		if recover() != nil {
+			found = false
+		}
+	}()
+
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+
+	for {
+		var manifest any
+		if decoder.Decode(&manifest) != nil {
+			return false
+		}
+
+		if isSecretWithData(manifest) {
+			return true
+		}
+	}
+}
+
+// isSecretWithData looks into lists of manifests too.
+func isSecretWithData(manifest any) bool {
+	object, ok := manifest.(map[string]any)
+	if !ok {
+		return false
+	}
+
+	if items, ok := object["items"].([]any); ok && slices.ContainsFunc(items, isSecretWithData) {
+		return true
+	}
+
+	if object["kind"] != "Secret" {
+		return false
+	}
+
+	data, _ := object["data"].(map[string]any)
+	stringData, _ := object["stringData"].(map[string]any)
+
+	return len(data)+len(stringData) > 0
+}
+
+// secretWords are the words by which a variable's name says that its value is a secret.
+var secretWords = []string{"token", "secret", "password", "key"}
+
+// environments are the names of fields that hold environment variables, as a map or as a list of NAME=value.
+var environments = []string{"env", "environment", "variables"}
+
+// namedSecrets finds environment variables whose names say that they hold a secret.
+func namedSecrets(merged *merge.Config) []string {
+	var notices []string
+
+	reached := merged.Reached()
+
+	for _, leaf := range merged.Leaves() {
+		parent, name := lastTokens(leaf.Pointer)
+		if !slices.Contains(environments, parent) || !slices.Contains(reached, leaf.ID) {
+			continue
+		}
+
+		named := !isIndex(name)
+		if !named {
+			name, _, named = strings.Cut(leaf.Value.Reveal(), "=")
+		}
+
+		if named && saysSecret(name) {
+			notices = append(notices, fmt.Sprintf(
+				"%s: %s: the name of the variable %s says that it holds a secret, which can be read in the patch and on the machine: use a file or Secret that only its reader gets",
+				leaf.ID, leaf.Pointer, name))
+		}
+	}
+
+	return notices
+}
+
+// saysSecret looks for whole words: a KEYBOARD is no key.
+func saysSecret(variable string) bool {
+	words := strings.FieldsFunc(strings.ToLower(variable), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	})
+
+	return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) })
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
+
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+)
+
+// TestNamedSecrets finds variables in every form that Talos has for them, also in kinds that no patch can bring yet.
+func TestNamedSecrets(t *testing.T) {
+	t.Parallel()
+
+	patch, err := merge.Load([]byte(`
+cluster: {apiServer: {env: {ETCD_KEY: s3cr3t}}}
+---
+apiVersion: v1alpha1
+kind: EnvironmentConfig
+variables: {my.secret: s3cr3t, MONKEY: x}
+---
+apiVersion: v1alpha1
+kind: ExtensionServiceConfig
+name: ups
+environment: [UPS_HOST=h, UPS_PASSWORD=s3cr3t, SECRET]
+---
+apiVersion: v1alpha1
+kind: SysctlConfig
+params: {net.key: s3cr3t}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	base, err := container.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	merged := merge.New(base)
+	if err := merged.Apply(patch, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	var got []string
+
+	for _, notice := range namedSecrets(merged) {
+		at, _, _ := strings.Cut(notice, " says")
+		got = append(got, at)
+
+		if strings.Contains(notice, "s3cr3t") {
+			t.Errorf("the notice shows the value: %s", notice)
+		}
+	}
+
+	want := []string{
+		"Config: /cluster/apiServer/env/ETCD_KEY: the name of the variable ETCD_KEY",
+		"EnvironmentConfig: /variables/my.secret: the name of the variable my.secret",
+		"ExtensionServiceConfig/ups: /environment/1: the name of the variable UPS_PASSWORD",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestPlainSecretsOfModernKinds: kinds that no patch can bring yet are looked into as well.
+func TestPlainSecretsOfModernKinds(t *testing.T) {
+	t.Parallel()
+
+	const head = "apiVersion: v1alpha1\nkind: "
+
+	tests := map[string]struct{ document, want string }{
+		"manifest of a Secret":  {"KubeInlineManifestConfig\nname: m\nmanifest: '{kind: Secret, data: {a: s3cr3t}}'", "/manifest"},
+		"manifest":              {"KubeInlineManifestConfig\nname: m\nmanifest: '{kind: ConfigMap, data: {a: b}}'", ""},
+		"header of a login":     {"KubeExternalManifestConfig\nname: m\nurl: https://a.example.com\nheaders: {Authorization: s3cr3t}", "/headers/Authorization"},
+		"header":                {"KubeExternalManifestConfig\nname: m\nurl: https://a.example.com\nheaders: {X-Site: lab}", ""},
+		"address with a user":   {"KubeExternalManifestConfig\nname: m\nurl: https://s3cr3t@a.example.com", "/url"},
+		"file":                  {"EtcFileConfig\nname: a\ncontents: 'url = https://u:s3cr3t@a.example.com'", "/contents"},
+		"variables of a list":   {"ExtensionServiceConfig\nname: ups\nenvironment: ['PROXY=http://u:s3cr3t@a.example.com']", "/environment/0"},
+		"credentials by design": {"HCloudVIPConfig\nname: 10.0.0.1\nlink: eth0\napiToken: s3cr3t", ""},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			patch, err := merge.Load([]byte(head + tc.document))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			got := ""
+			for _, found := range plainSecrets(patch) {
+				got += found.field
+
+				if strings.Contains(found.err.Error(), "s3cr3t") {
+					t.Errorf("the error shows the value: %v", found.err)
+				}
+			}
+
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

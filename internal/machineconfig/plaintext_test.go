@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+const plainValue = "hunter2-do-not-show"
+
+func documentPatch(t *testing.T, document string) *machineconfig.Patch {
+	t.Helper()
+
+	return patch(t, "metadata: {name: p}\nspec: {layer: Cluster, clusterName: c1, documents: ["+document+"]}")
+}
+
+// inlineManifest writes the manifest, which must not have a single quote, as the legacy document has it.
+func inlineManifest(manifest string) string {
+	return fmt.Sprintf("{kind: Config, config: {cluster: {inlineManifests: [{name: m, contents: %q}]}}}", manifest)
+}
+
+func legacyFile(content string) string {
+	return fmt.Sprintf("{kind: Config, config: {machine: {files: [{path: /var/x, op: create, permissions: 420, content: %q}]}}}", content)
+}
+
+// TestSecretsInPlainFields writes secrets where Talos does not expect them. Each is refused with document and field, and not shown.
+func TestSecretsInPlainFields(t *testing.T) {
+	t.Parallel()
+
+	const volume = "{kind: UserVolumeConfig, userVolumeConfig: {name: d, provisioning: {diskSelector: {match: system_disk}, maxSize: 1GiB}, " +
+		"encryption: {provider: luks2, keys: [{slot: 0, kms: {endpoint: '%s'}}]}}}"
+
+	tests := map[string]struct {
+		document string
+		want     string // document and field, empty for none
+	}{
+		"manifest of a Secret": {
+			inlineManifest("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {a: " + plainValue + "}\n"),
+			"Config | /cluster/inlineManifests/0/contents",
+		},
+		"Secret with text, second of the manifests": {
+			inlineManifest("kind: ConfigMap\ndata: {a: b}\n---\nkind: Secret\nstringData: {a: " + plainValue + "}\n"),
+			"Config | /cluster/inlineManifests/0/contents",
+		},
+		"Secret in a list, in JSON": {
+			inlineManifest(`{"kind":"List","items":[{"kind":"Secret","data":{"a":"` + plainValue + `"}}]}`),
+			"Config | /cluster/inlineManifests/0/contents",
+		},
+		"Secret without data": {inlineManifest("kind: Secret\nmetadata: {name: a}\ndata: {}\n"), ""},
+		"another kind":        {inlineManifest("kind: ConfigMap\nmetadata: {name: Secret}\ndata: {kind: Secret}\n"), ""},
+		"no manifest at all":  {inlineManifest("kind: Secret: ["), ""},
+		"Secret in a file":    {legacyFile("kind: Secret\ndata: {a: " + plainValue + "}\n"), "Config | /machine/files/0/content"},
+		"header of a login": {
+			"{kind: Config, config: {cluster: {extraManifestHeaders: {authorization: 'Bearer " + plainValue + "'}}}}",
+			"Config | /cluster/extraManifestHeaders/authorization",
+		},
+		"another header": {"{kind: Config, config: {cluster: {extraManifestHeaders: {X-Site: lab}}}}", ""},
+		"legacy mirror": {
+			"{kind: Config, config: {machine: {registries: {mirrors: {docker.io: {endpoints: ['https://u:" + plainValue + "@m.example.com']}}}}}}",
+			"Config | /machine/registries/mirrors/docker.io/endpoints/0",
+		},
+		"mirror": {
+			"{kind: RegistryMirrorConfig, registryMirrorConfig: {name: docker.io, endpoints: [{url: 'https://" + plainValue + "@m.example.com'}]}}",
+			"RegistryMirrorConfig/docker.io | /endpoints/0/url",
+		},
+		"address of a manifest": {
+			"{kind: Config, config: {cluster: {extraManifests: ['https://" + plainValue + "@raw.example.com/m.yaml']}}}",
+			"Config | /cluster/extraManifests/0",
+		},
+		"key server": {fmt.Sprintf(volume, "https://u:"+plainValue+"@kms.example.com"), "UserVolumeConfig/d | /encryption/keys/0/kms/endpoint"},
+		"event sink": {
+			"{kind: EventSinkConfig, eventSinkConfig: {endpoint: 'u:" + plainValue + "@m.example.com:9000'}}",
+			"EventSinkConfig | /endpoint",
+		},
+		"kernel log": {
+			"{kind: KmsgLogConfig, kmsgLogConfig: {name: a, url: 'udp://u:" + plainValue + "@m.example.com:9000'}}", "KmsgLogConfig/a | /url",
+		},
+		"probe": {
+			"{kind: HTTPProbeConfig, httpProbeConfig: {name: a, url: 'https://u:" + plainValue + "@m.example.com'}}", "HTTPProbeConfig/a | /url",
+		},
+		"proxy": {
+			"{kind: Config, config: {machine: {env: {https_proxy: 'http://u:" + plainValue + "@proxy:3128'}}}}",
+			"Config | /machine/env/https_proxy",
+		},
+		"URL inside a file":       {legacyFile("server = https://u:" + plainValue + "@host/x\n"), "Config | /machine/files/0/content"},
+		"user inside a file":      {legacyFile("git clone ssh://git@host/x and https://a/b@c\n"), ""},
+		"image with a digest":     {"{kind: Config, config: {machine: {kubelet: {image: 'reg.example.com:5000/k:v1@sha256:" + strings.Repeat("0a", 32) + "'}}}}", ""},
+		"plain addresses":         {fmt.Sprintf(volume, "https://kms.example.com:4050/a@b"), ""},
+		"at in a label":           {"{kind: KubeNodeConfig, kubeNodeConfig: {annotations: {example.com/owner: 'mailto:a@b.example.com'}}}", ""},
+		"variable named a secret": {"{kind: Config, config: {machine: {env: {API_TOKEN: " + plainValue + "}}}}", ""},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			err := documentPatch(t, tc.document).Err()
+
+			var got []string
+			for _, fault := range machineconfig.Errors(err) {
+				got = append(got, fault.Document+" | "+fault.Field)
+
+				if want := "Cluster layer: TalosConfigPatch p spec.documents[0]"; fault.Source.String() != want {
+					t.Errorf("source is %q, want %q", fault.Source, want)
+				}
+			}
+
+			if diff := cmp.Diff(tc.want, strings.Join(got, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%v", diff, err)
+			}
+
+			if err != nil && strings.Contains(err.Error(), plainValue) {
+				t.Errorf("the error shows the value: %v", err)
+			}
+		})
+	}
+}
+
+// TestSecretsInPlainFieldsFailTheRender: the same fault, for the machine that the patch is for. What the system layer brings for
+// registries has credentials by right.
+func TestSecretsInPlainFieldsFailTheRender(t *testing.T) {
+	t.Parallel()
+
+	in := input(t, "v1.14", false)
+	withRegistries(t, &in)
+
+	if _, err := machineconfig.Render(in); err != nil {
+		t.Fatalf("without the patch: %v", err)
+	}
+
+	in.Patches = append(in.Patches, documentPatch(t, "{kind: EventSinkConfig, eventSinkConfig: {endpoint: 'u:"+plainValue+"@m.example.com:9000'}}"))
+
+	_, err := machineconfig.Render(in)
+
+	want := "Cluster layer: TalosConfigPatch p spec.documents[0]: EventSinkConfig: /endpoint: has a user or password in a URL, which would " +
+		"stand in the patch for all to read: remove it; for registries use TalosClusterConfig.spec.registries[].authSecretRef"
+	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestVariablesNamedSecret: a warning, which names the variable and not its value.
+func TestVariablesNamedSecret(t *testing.T) {
+	t.Parallel()
+
+	in := input(t, "v1.13", false)
+	in.Patches = append(in.Patches, documentPatch(t,
+		"{kind: Config, config: {machine: {env: {API_TOKEN: "+plainValue+", KEYBOARD: de, TOKENS: a, http_proxy: 'http://p:1'}}}}"))
+
+	config, err := machineconfig.Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := []string{
+		"Config: /machine/env/API_TOKEN: the name of the variable API_TOKEN says that it holds a secret, which can be read in the patch " +
+			"and on the machine: use a file or Secret that only its reader gets",
+	}
+	if diff := cmp.Diff(want, config.Warnings); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
