@@ -177,8 +177,8 @@ build: $(BIN)/clusterctl-ichor $(BIN)/ichor-bootstrap-manager ## Build the clust
 
 .PHONY: $(BIN)/clusterctl-ichor
 $(BIN)/clusterctl-ichor:
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/clusterctl-ichor
+	go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/clusterctl-ichor
 
 .PHONY: $(BIN)/ichor-bootstrap-manager
 $(BIN)/ichor-bootstrap-manager:
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./bootstrap
+	go build -ldflags '$(LDFLAGS)' -o $@ ./bootstrap

@@ -206,6 +206,7 @@ var badPatches = map[string]struct {
 	code        int
 }{
 	"an unknown field":            {patch: "machine:\n  sysctl: {a: b}\n"},
+	"a masked config to patch":    {base: "machine:\n  token: '********'\n"},
 	"an unknown kind":             {patch: "apiVersion: v1alpha1\nkind: UserVolume\nname: a\n"},
 	"no kind":                     {patch: "apiVersion: v1alpha1\nname: a\n"},
 	"a Kubernetes object":         {patch: "apiVersion: bootstrap.ichor.maesh.dev/v1alpha1\nkind: TalosConfigPatch\n"},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
@@ -24,6 +25,9 @@ type patchOptions struct {
 	base    string
 	patches []string
 }
+
+// masked finds values that a render has masked: merged, they would make a config that no node can use.
+var masked = regexp.MustCompile(`(?m)^[^#\n]*[:-] +['"]?` + regexp.QuoteMeta(merge.Mask) + `['"]?\s*$`)
 
 func newPatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &patchOptions{IOStreams: streams}
@@ -193,6 +197,10 @@ func (o *patchOptions) read(name string) ([]byte, error) {
 		}
 
 		return nil, &manifest.UnreadableError{Err: fmt.Errorf("%s: %w", name, err)}
+	}
+
+	if masked.Match(data) {
+		return nil, inFile(name, fmt.Errorf("has masked values (%s), as render prints them: print the config with render --show-secrets", merge.Mask))
 	}
 
 	for _, document := range manifest.Split(name, data) {

@@ -43,13 +43,13 @@ func newValidateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "validate -f FILE...",
-		Short: "Find everything that admission and rendering would refuse, and what is probably not meant",
-		Long: `Find everything that admission and rendering would refuse, and what is probably not meant. For pipelines.
+		Short: "Find what admission of Ichor's kinds and rendering would refuse, and what is probably not meant",
+		Long: `Find what admission of Ichor's kinds and rendering would refuse, and what is probably not meant. For pipelines.
 
 ` + filesHelp + `
 
 Objects of Ichor's kinds are checked by the same schemas and rules as in the API server, then the config of each machine is
-rendered and checked. Secrets that are not among the files, and a control-plane endpoint that is not set yet, are warnings: they
+rendered and checked. Cluster API's own objects are only read: its webhooks may refuse more. Secrets that are not among the files, and a control-plane endpoint that is not set yet, are warnings: they
 often come later.`,
 		Example: `  clusterctl ichor validate -f cluster/ -o json`,
 		RunE: func(command *cobra.Command, args []string) error {

@@ -89,8 +89,12 @@ func (s *show) run() error {
 
 	section("What set three of its values, and what it covered")
 
+	if err = s.saveBundle(); err != nil {
+		return err
+	}
+
 	for _, path := range explained {
-		if err = s.command(s.state.path("bin/clusterctl-ichor"), "explain", "-f", examples, "--machine", shownMachine, path); err != nil {
+		if err = s.command(s.state.path("bin/clusterctl-ichor"), "explain", "-f", examples, "-f", bundleFile, "--machine", shownMachine, path); err != nil {
 			return err
 		}
 
@@ -98,6 +102,21 @@ func (s *show) run() error {
 	}
 
 	return nil
+}
+
+// bundleFile has the cluster's secrets, so that the command line works with them too.
+const bundleFile = ".demo/demo-talos.yaml"
+
+func (s *show) saveBundle() error {
+	command := exec.CommandContext(s.ctx, s.kubectl, "get", "secret", "demo-talos", "-o", "yaml")
+	command.Env = append(os.Environ(), "KUBECONFIG="+s.state.kubeconfig())
+
+	bundle, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("read the secrets bundle: %w", err)
+	}
+
+	return os.WriteFile(s.state.path("demo-talos.yaml"), bundle, 0o600)
 }
 
 // waitForConfigs waits until Cluster API has the data Secret of every machine.
@@ -218,9 +237,9 @@ func further(s state, kubectl string) string {
   kubectl explain talosconfigpatch.spec.documents.userVolumeConfig
   kubectl get secret %s -o jsonpath='{.data.value}' | base64 -d    # the config itself, secrets and all
 
-  # Without a cluster, on files:
-  %s render -f examples/demo --machine %s
-  %s explain -f examples/demo --machine %s
+  # On files; without the second, a throwaway secrets bundle is made:
+  %s render -f examples/demo -f .demo/demo-talos.yaml --machine %s
+  %s explain -f examples/demo -f .demo/demo-talos.yaml --machine %s
   %s validate -f examples/demo
 
   Logs are in %s. End the demo with: make demo-down
