@@ -276,7 +276,7 @@ var badPatches = map[string]badInput{
 	},
 	"legacy node labels beside the modern ones": {
 		documents: "  - {kind: Config, config: {machine: {nodeLabels: {example.com/rack: r1}}}}",
-		at:        bad + "spec.documents[0] | Config | /machine/nodeLabels/example.com~1rack",
+		at:        bad + "spec.documents[0] | Config | /machine/nodeLabels",
 	},
 	"legacy install beside the modern one": {
 		change:    change(withInstall),

@@ -120,6 +120,10 @@ func (r *render) findings(merged *merge.Config) []finding {
 	findings = append(findings, r.nowhereToInstall(merged)...)
 	findings = append(findings, controlPlaneOnly(r.in.Machine.ControlPlane, merged)...)
 	if len(findings) == 0 {
+		findings = append(findings, misplaced(r.in.Contract, provider.Documents())...)
+	}
+
+	if len(findings) == 0 {
 		findings = append(findings, refusedByTalos(provider, r.mode())...)
 	}
 

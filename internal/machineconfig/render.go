@@ -143,6 +143,8 @@ func prepare(in *Input) (*render, error) {
 		return nil, err
 	}
 
+	r.warnings = append(r.warnings, strayReferences(in)...)
+
 	return r, r.addPatches(patches)
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
@@ -54,4 +55,24 @@ func TestConcurrentRenders(t *testing.T) {
 	}
 
 	group.Wait()
+}
+
+// TestStrayReference warns of a patch for another cluster that a TalosConfig refers to.
+func TestStrayReference(t *testing.T) {
+	t.Parallel()
+
+	const patchOfOther = "metadata: {name: p}\nspec: {layer: Pool, clusterName: c2, documents: [{kind: SysctlConfig, sysctlConfig: {params: {a.b: c}}}]}"
+
+	in := input(t, "v1.14", false)
+	in.Patches = []*machineconfig.Patch{patch(t, patchOfOther)}
+	in.TalosConfig.Spec.PatchRefs = []bootstrapv1.PatchReference{{Name: "p"}}
+
+	config, err := machineconfig.Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(config.Warnings) != 1 || !strings.Contains(config.Warnings[0], `spec.patchRefs[0]: TalosConfigPatch "p" targets other clusters`) {
+		t.Errorf("warnings %q, want one of the reference", config.Warnings)
+	}
 }

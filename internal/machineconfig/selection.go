@@ -261,6 +261,34 @@ func referencedPatch(in *Input, byName map[string]*Patch, index int, name string
 	return patch.inLayer(LayerPool), nil
 }
 
+// strayReferences warns of patches that are referred to, and say themselves that they are for other clusters.
+func strayReferences(in *Input) []string {
+	var warnings []string
+
+	for i, ref := range in.TalosConfig.Spec.PatchRefs {
+		index := slices.IndexFunc(in.Patches, func(patch *Patch) bool {
+			return patch.object.Namespace == in.Cluster.Namespace && patch.object.Name == ref.Name
+		})
+		if index < 0 {
+			continue
+		}
+
+		target := in.Patches[index].object.Spec.ClusterTargeting
+		if target.ClusterName == "" && target.ClusterSelector == nil {
+			continue
+		}
+
+		if ok, err := targeting.Cluster(target, in.Cluster.Namespace, in.Cluster); err == nil && !ok {
+			source := Source{Layer: LayerPool, Kind: KindTalosConfig, Name: in.TalosConfig.Name, Path: fmt.Sprintf("spec.patchRefs[%d]", i)}
+			warnings = append(warnings, fmt.Sprintf(
+				"%s: TalosConfigPatch %q targets other clusters, and applies here because it is referred to: remove its clusterName or clusterSelector if that is meant, or the reference if not",
+				source, ref.Name))
+		}
+	}
+
+	return warnings
+}
+
 func comparePatches(a, b *Patch) int {
 	return cmp.Or(
 		cmp.Compare(a.priority(), b.priority()),

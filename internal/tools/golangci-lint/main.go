@@ -11,7 +11,6 @@ import (
 
 	"github.com/golangci/golangci-lint/v2/pkg/commands"
 	"github.com/golangci/golangci-lint/v2/pkg/exitcodes"
-
 	// Registers the linter kubeapilinter.
 	_ "sigs.k8s.io/kube-api-linter"
 )
