@@ -262,6 +262,14 @@ var badPatches = map[string]badInput{
 		documents: "  - {kind: VolumeConfig, volumeConfig: {name: ROOT, provisioning: {maxSize: 10GiB}}}",
 		at:        bad + "spec.documents[0] | VolumeConfig/ROOT | ",
 	},
+	"hostname in upper case": {
+		documents: "  - {kind: HostnameConfig, hostnameConfig: {hostname: 'Worker_1', auto: 'off'}}",
+		at:        bad + "spec.documents[0] | HostnameConfig | /hostname",
+	},
+	"line break in a kernel parameter": {
+		documents: "  - {kind: SysctlConfig, sysctlConfig: {params: {\"vm.swappiness\\n\": '1'}}}",
+		at:        bad + "spec.documents[0] | SysctlConfig | /params/vm.swappiness\n",
+	},
 	"static hostname and automatic one": {
 		documents: "  - {kind: HostnameConfig, hostnameConfig: {hostname: w1, auto: stable}}",
 		at:        bad + "spec.documents[0] | HostnameConfig | /auto",

@@ -4,6 +4,7 @@ package machineconfig
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,6 +13,9 @@ import (
 
 // maxNarrowing bounds the search for the field at fault: a step that sets more values than this is named as a whole.
 const maxNarrowing = 64
+
+// maxBlamed is how many faults are traced to their source; nobody mends more at once.
+const maxBlamed = 16
 
 // What may be to blame besides a step.
 const (
@@ -23,6 +27,11 @@ const (
 // after which a finding is there to stay is the one to blame. What the base itself brings has no step, and is the Cluster's.
 // This runs only when a render fails.
 func (r *render) blame(findings []finding) []error {
+	rest := len(findings) - maxBlamed
+	if rest > 0 {
+		findings = findings[:maxBlamed]
+	}
+
 	culprits := make([]int, len(findings))
 	for i := range culprits {
 		culprits[i] = absent
@@ -55,6 +64,10 @@ func (r *render) blame(findings []finding) []error {
 	faults := make([]error, len(findings))
 	for j, f := range findings {
 		faults[j] = r.fault(f, culprits[j])
+	}
+
+	if rest > 0 {
+		faults = append(faults, &Error{Reason: ReasonValidationFailed, Err: fmt.Errorf("and %d more faults: mend these first", rest)})
 	}
 
 	return faults

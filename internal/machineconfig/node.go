@@ -84,6 +84,7 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 		}
 	}
 
+	findings = append(findings, badHostname(merged)...)
 	findings = append(findings, badFiles(merged)...)
 	findings = append(findings, ownArgs(merged)...)
 

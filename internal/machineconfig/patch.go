@@ -47,7 +47,7 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 			continue
 		}
 
-		for _, found := range plainSecrets(patch.documents[i]) {
+		for _, found := range append(badNames(patch.documents[i]), plainSecrets(patch.documents[i])...) {
 			faults = append(faults, &Error{
 				Reason: ReasonRenderFailed, Source: patch.source(documentPath(i)),
 				Document: found.document.String(), Field: found.field, Err: found.err,
