@@ -151,6 +151,11 @@ func (r *Reconciler) mintOnce(ctx context.Context, seen observation, config *boo
 		return existing, err
 	}
 
+	// Only now: with a bundle that another worker has just made, the first machines may have theirs already.
+	if err := r.refuseLostBundle(ctx, seen); err != nil {
+		return nil, err
+	}
+
 	bundle, origin, err := r.newBundle(ctx, seen, config, contract)
 	if err != nil {
 		return nil, err
