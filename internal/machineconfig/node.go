@@ -193,8 +193,6 @@ func (r *render) notices(merged *merge.Config) ([]string, error) {
 		}
 	}
 
-	notices = append(notices, namedSecrets(merged)...)
-
 	return append(notices, harmfulMounts(merged)...), nil
 }
 

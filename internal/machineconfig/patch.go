@@ -17,6 +17,7 @@ type Patch struct {
 	object    *bootstrapv1.TalosConfigPatch
 	layer     Layer
 	documents []*merge.Patch
+	warnings  []string
 	err       error
 }
 
@@ -45,6 +46,10 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 			faults = append(faults, fault)
 
 			continue
+		}
+
+		for _, notice := range namedSecrets(patch.documents[i]) {
+			patch.warnings = append(patch.warnings, patch.source(documentPath(i)).String()+": "+notice)
 		}
 
 		for _, found := range append(badNames(patch.documents[i]), plainSecrets(patch.documents[i])...) {

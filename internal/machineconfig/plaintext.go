@@ -153,31 +153,41 @@ var secretWords = []string{"token", "secret", "password", "key"}
 // environments are the names of fields that hold environment variables, as a map or as a list of NAME=value.
 var environments = []string{"env", "environment", "variables"}
 
-// namedSecrets finds environment variables whose names say that they hold a secret.
-func namedSecrets(merged *merge.Config) []string {
+// namedSecrets finds environment variables whose names say that they hold a secret. It says where and which.
+func namedSecrets(patch *merge.Patch) []string {
 	var notices []string
 
-	reached := merged.Reached()
-
-	for _, leaf := range merged.Leaves() {
-		parent, name := lastTokens(leaf.Pointer)
-		if !slices.Contains(environments, parent) || !slices.Contains(reached, leaf.ID) {
+	for _, part := range patch.Documents() {
+		if part.Document == nil {
 			continue
 		}
 
-		named := !isIndex(name)
-		if !named {
-			name, _, named = strings.Cut(leaf.Value.Reveal(), "=")
-		}
-
-		if named && saysSecret(name) {
-			notices = append(notices, fmt.Sprintf(
-				"%s: %s: the name of the variable %s says that it holds a secret, which can be read in the patch and on the machine: use a file or Secret that only its reader gets",
-				leaf.ID, leaf.Pointer, name))
+		for _, leaf := range merge.LeavesOf(part.Document) {
+			if name, ok := variable(leaf); ok && saysSecret(name) {
+				notices = append(notices, fmt.Sprintf(
+					"%s: %s: the name of the variable %s says that it holds a secret, which can be read in the patch and on the machine: use a file or Secret that only its reader gets",
+					part.ID, leaf.Pointer, name))
+			}
 		}
 	}
 
 	return notices
+}
+
+// variable is the name of the environment variable that a leaf sets.
+func variable(leaf merge.Leaf) (string, bool) {
+	parent, name := lastTokens(leaf.Pointer)
+	if !slices.Contains(environments, parent) {
+		return "", false
+	}
+
+	if !isIndex(name) {
+		return name, true
+	}
+
+	name, _, named := strings.Cut(leaf.Value.Reveal(), "=")
+
+	return name, named
 }
 
 // saysSecret looks for whole words: a KEYBOARD is no key.

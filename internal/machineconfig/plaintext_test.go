@@ -159,7 +159,7 @@ func TestVariablesNamedSecret(t *testing.T) {
 	}
 
 	want := []string{
-		"Config: /machine/env/API_TOKEN: the name of the variable API_TOKEN says that it holds a secret, which can be read in the patch " +
+		"Cluster layer: TalosConfigPatch p spec.documents[0]: Config: /machine/env/API_TOKEN: the name of the variable API_TOKEN says that it holds a secret, which can be read in the patch " +
 			"and on the machine: use a file or Secret that only its reader gets",
 	}
 	if diff := cmp.Diff(want, config.Warnings); diff != "" {

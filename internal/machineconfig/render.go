@@ -177,6 +177,8 @@ func (r *render) addPatches(patches []*Patch) error {
 			continue
 		}
 
+		r.warnings = append(r.warnings, patch.warnings...)
+
 		for i, document := range patch.documents {
 			r.userHostname = r.userHostname || slices.ContainsFunc(document.Documents(), isHostname)
 			r.steps = append(r.steps, step{patch.source(documentPath(i)), touchedBy(document), func(merged *merge.Config, observer merge.Observer) error {

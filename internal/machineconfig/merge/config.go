@@ -34,8 +34,9 @@ type document struct {
 	base config.Document
 	// reached says that something tried to change it.
 	reached bool
-	// leaves is what it holds now, nil when that is not known.
-	leaves []Leaf
+	// leaves is what it holds now, and encoded how that is written, nil when that is not known.
+	leaves  []Leaf
+	encoded []byte
 }
 
 // New starts from a config. It copies every document, and so neither changes
@@ -131,7 +132,7 @@ func (c *Config) applyDocument(pd *patchDocument, observe Observer) error {
 		before = d.flat()
 	}
 
-	d.reached, d.leaves = true, nil
+	d.reached, d.leaves, d.encoded = true, nil, nil
 
 	rec := newRecorder(observe)
 	m := merging{rec: rec}
@@ -254,7 +255,7 @@ func (c *Config) delete(id ID, del deletion, observe Observer) (bool, error) {
 		return false, nil
 	}
 
-	d.reached, d.leaves = true, nil
+	d.reached, d.leaves, d.encoded = true, nil, nil
 
 	if observe != nil {
 		rec.report(id, before, d.flat(), observe)
@@ -310,10 +311,16 @@ func (c *Config) Encode() ([]byte, error) {
 }
 
 func (d *document) encode() ([]byte, error) {
+	if d.encoded != nil {
+		return d.encoded, nil
+	}
+
 	b, err := encoder.NewEncoder(d.doc, encoder.WithComments(encoder.CommentsDisabled)).Encode()
 	if err != nil {
 		return nil, &Error{Index: -1, ID: d.id, Err: fmt.Errorf("cannot be written as YAML: %w", err)}
 	}
+
+	d.encoded = b
 
 	return b, nil
 }

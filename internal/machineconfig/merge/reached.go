@@ -32,9 +32,14 @@ func (c *Config) EncodeReached(id ID) ([]byte, error) {
 		return nil, &Error{Index: -1, ID: id, Err: errors.New("the config has no such document")}
 	}
 
-	part := document{id: id, doc: d.reachedPart()}
+	part := d.reachedPart()
+	if part == d.doc {
+		return d.encode()
+	}
 
-	return part.encode()
+	partial := document{id: id, doc: part}
+
+	return partial.encode()
 }
 
 // reachedPart is the document, of the legacy one a copy without what is as New found it.
