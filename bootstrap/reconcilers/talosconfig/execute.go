@@ -101,6 +101,10 @@ func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (
 		ctrl.LoggerFrom(ctx).Info("Rendered with a warning", "warning", warning)
 	}
 
+	if err = checkSize(config); err != nil {
+		return failed(in, err)
+	}
+
 	secret, err := dataSecret(seen, config, in.generations)
 	if err != nil {
 		return outcome{}, err
@@ -111,7 +115,7 @@ func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (
 	}
 
 	if err != nil {
-		return outcome{}, fmt.Errorf("secret %s: create: %w", secret.Name, err)
+		return notCreated(secret, err)
 	}
 
 	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.config, secretKind, secret.ResourceVersion)
