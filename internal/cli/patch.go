@@ -5,9 +5,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"regexp"
 	"strings"
 
@@ -179,24 +176,13 @@ func (o *patchOptions) readBase() (*merge.Config, error) {
 }
 
 func (o *patchOptions) read(name string) ([]byte, error) {
-	var (
-		data []byte
-		err  error
-	)
+	data, err := manifest.Read(name, o.In)
+	if err != nil {
+		return nil, err
+	}
 
 	if name == manifest.Stdin {
 		name = "standard input"
-		data, err = io.ReadAll(o.In)
-	} else {
-		data, err = os.ReadFile(name)
-	}
-
-	if err != nil {
-		if detail, ok := errors.AsType[*fs.PathError](err); ok {
-			err = detail.Err
-		}
-
-		return nil, &manifest.UnreadableError{Err: fmt.Errorf("%s: %w", name, err)}
 	}
 
 	if masked.Match(data) {

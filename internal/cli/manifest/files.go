@@ -77,7 +77,7 @@ func (f Files) Read() ([]Document, error) {
 
 			seen[file] = true
 
-			data, err := f.content(file)
+			data, err := Read(file, f.Stdin)
 			if err != nil {
 				faults = append(faults, err)
 
@@ -91,19 +91,33 @@ func (f Files) Read() ([]Document, error) {
 	return documents, errors.Join(faults...)
 }
 
-func (f Files) content(file string) ([]byte, error) {
-	if file == Stdin {
-		data, err := io.ReadAll(f.Stdin)
-		if err != nil {
-			return nil, unreadable("standard input: %w", err)
-		}
+// maxFile bounds what is read of one file: more is no manifest, and the parsers need many times as much memory.
+const maxFile = 64 << 20
 
-		return data, nil
+// Read gives the content of a file, or of standard input for the name Stdin. What cannot be read, or is larger than any manifest, is
+// an UnreadableError.
+func Read(name string, stdin io.Reader) ([]byte, error) {
+	shown, source := name, stdin
+
+	if name == Stdin {
+		shown = "standard input"
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, unreadable("%s: %w", name, cause(err))
+		}
+		defer file.Close() //nolint:errcheck // it is only read
+
+		source = file
 	}
 
-	data, err := os.ReadFile(file)
+	data, err := io.ReadAll(io.LimitReader(source, maxFile+1))
 	if err != nil {
-		return nil, unreadable("%s: %w", file, cause(err))
+		return nil, unreadable("%s: %w", shown, cause(err))
+	}
+
+	if len(data) > maxFile {
+		return nil, unreadable("%s: is larger than %d MiB: name the manifests alone", shown, maxFile>>20)
 	}
 
 	return data, nil

@@ -184,3 +184,16 @@ func TestFiles(t *testing.T) {
 	g.Expect(errors.As(err, &unreadable)).To(BeTrue())
 	g.Expect(err).To(MatchError(And(ContainSubstring("absent.yaml: no such file"), ContainSubstring("more than once"))))
 }
+
+// endless is a device that never ends.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestReadIsBounded(t *testing.T) {
+	t.Parallel()
+
+	if _, err := Read(Stdin, endless{}); err == nil || !strings.Contains(err.Error(), "standard input: is larger than 64 MiB") {
+		t.Errorf("got %v, want an error that names the limit", err)
+	}
+}
