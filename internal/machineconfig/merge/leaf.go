@@ -112,7 +112,7 @@ type flattener struct {
 
 func (f *flattener) leaf(text string, secrets *secretNode) {
 	// An empty secret is none, and to mask it would tell that it is set.
-	secret := text != "" && (secrets.isSecret() || HasUserInfo(text))
+	secret := text != "" && (secrets.isSecret() || HasUserInfo(text) || hasCredentialQuery(text))
 
 	f.leaves = append(f.leaves, Leaf{
 		ID:      f.id,
