@@ -108,8 +108,8 @@ func run(m *testing.M) (code int, err error) {
 
 	code = m.Run()
 
-	if strings.Contains(logs.String(), "is forbidden") {
-		return 1, errors.New("the rights in config/bootstrap/rbac do not suffice: the log speaks of something that is forbidden")
+	if strings.Contains(logs.String(), "is forbidden: User ") {
+		return 1, errors.New("the rights in config/bootstrap/rbac do not suffice: the log speaks of something that the user is forbidden")
 	}
 
 	return code, nil
