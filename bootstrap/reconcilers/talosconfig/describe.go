@@ -3,17 +3,20 @@
 package talosconfig
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/version"
 )
-
-// maxInputs is how many inputs the status holds.
-const maxInputs = 512
 
 // objectRef names an object of the namespace.
 type objectRef struct{ kind, name string }
@@ -43,7 +46,8 @@ func describe(config machineconfig.Config, generations map[objectRef]int64) (map
 	}, nil
 }
 
-// description is what the annotations of a data Secret say. What a user has removed or broken is left empty.
+// description is what the annotations of a data Secret say. What a user has removed or broken is left empty: the status
+// would be refused with it, and with it everything else that the status says.
 type description struct {
 	contract, hash string
 	inputs         []bootstrapv1.RenderedInput
@@ -55,9 +59,36 @@ func descriptionOf(secret *corev1.Secret) description {
 		hash:     secret.Annotations[bootstrapv1.RenderedHashAnnotation],
 	}
 
+	if _, err := version.ParseContract(d.contract); err != nil || len(d.contract) > maxContract {
+		d.contract = ""
+	}
+
+	if sum, err := hex.DecodeString(d.hash); err != nil || len(sum) != sha256.Size {
+		d.hash = ""
+	}
+
 	if err := json.Unmarshal([]byte(secret.Annotations[bootstrapv1.RenderedInputsAnnotation]), &d.inputs); err != nil {
 		d.inputs = nil
 	}
 
+	d.inputs = slices.DeleteFunc(d.inputs, func(input bootstrapv1.RenderedInput) bool { return !fits(input) })
+	d.inputs = d.inputs[:min(len(d.inputs), maxInputs)]
+
 	return d
+}
+
+// The limits of the status, as the CRD has them.
+const (
+	maxContract = 6
+	maxInputs   = 512
+	maxKind     = 63
+	maxName     = 253
+	maxLayer    = 16
+)
+
+// fits says whether the status may hold the input.
+func fits(input bootstrapv1.RenderedInput) bool {
+	within := func(text string, limit int) bool { return text != "" && utf8.RuneCountInString(text) <= limit }
+
+	return within(input.Kind, maxKind) && within(input.Name, maxName) && within(input.Layer, maxLayer) && ptr.Deref(input.Generation, 0) >= 0
 }

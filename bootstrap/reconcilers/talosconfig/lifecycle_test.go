@@ -229,6 +229,29 @@ func TestAfterMove(t *testing.T) {
 	w.Expect(status.ConfigContract).To(Equal(before.ConfigContract))
 }
 
+// What a user has broken in a data Secret's annotations, which the status takes up, does not stand in the status's way.
+func TestBrokenAnnotations(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.cluster()
+	w.create(clusterConfigYAML)
+	w.machine("w-1", worker, "")
+
+	secret := w.ready("w-1")
+	w.change(secret, "w-1", func() {
+		secret.Annotations[bootstrapv1.ConfigContractAnnotation] = "the newest one"
+		secret.Annotations[bootstrapv1.RenderedHashAnnotation] = "none"
+		secret.Annotations[bootstrapv1.RenderedInputsAnnotation] = `[{"kind": "Machine", "name": "w-1", "layer": "the layer of machines"}]`
+	})
+	w.Eventually(func() string { return w.config("w-1").Status.RenderedHash }).Should(BeEmpty())
+	w.Expect(w.config("w-1").Status.Inputs).To(BeEmpty())
+	w.Expect(w.config("w-1").Status.ConfigContract).To(Equal("v1.14"), "the pin stays")
+
+	config := &bootstrapv1.TalosConfig{}
+	w.changeStatus(config, "w-1", func() { config.Status = bootstrapv1.TalosConfigStatus{} })
+	w.ready("w-1")
+}
+
 func TestAdoptsBootstrapDataOfAnotherName(t *testing.T) {
 	w := newWorld(t)
 	w.cluster()
