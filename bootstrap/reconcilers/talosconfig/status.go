@@ -139,7 +139,11 @@ func (r *Reconciler) report(ctx context.Context, before, config *bootstrapv1.Tal
 	}
 
 	if done.described != nil {
-		status.ConfigContract = done.described.contract
+		// The contract is pinned once: a broken annotation does not unpin it.
+		if done.described.contract != "" {
+			status.ConfigContract = done.described.contract
+		}
+
 		status.RenderedHash = done.described.hash
 		status.Inputs = done.described.inputs
 	}
@@ -228,8 +232,12 @@ const (
 	// maxFaults is how many faults a message names.
 	maxFaults = 5
 
-	// maxFaultLength bounds one fault in a message; what it names comes first.
+	// maxFaultLength bounds one fault in a message; what it names comes first. It is the longest note that an event may
+	// have, in bytes.
 	maxFaultLength = 1024
+
+	// ellipsis is at the end of what has been cut.
+	ellipsis = "..."
 )
 
 // faultMessage is the faults, sorted and capped: the same faults give the same message.
@@ -249,10 +257,11 @@ func faultMessage(faults []*machineconfig.Error) string {
 	return strings.Join(messages, "; ")
 }
 
+// shorten cuts what is longer than maxFaultLength, ellipsis included.
 func shorten(message string) string {
 	if len(message) <= maxFaultLength {
 		return message
 	}
 
-	return strings.ToValidUTF8(message[:maxFaultLength], "") + "..."
+	return strings.ToValidUTF8(message[:maxFaultLength-len(ellipsis)], "") + ellipsis
 }

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/events"
 
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
@@ -32,8 +35,9 @@ func TestFaultMessage(t *testing.T) {
 		"said once":      {faults("b", "a", "b"), "a; b"},
 		"as many as fit": {faults("e", "d", "c", "b", "a"), "a; b; c; d; e"},
 		"capped":         {faults("g", "f", "e", "d", "c", "b", "a"), "a; b; c; d; e; and 2 more"},
-		"shortened":      {faults(strings.Repeat("x", maxFaultLength+1)), strings.Repeat("x", maxFaultLength) + "..."},
-		"not in a rune":  {faults(strings.Repeat("x", maxFaultLength-1) + "äöü"), strings.Repeat("x", maxFaultLength-1) + "..."},
+		"the longest":    {faults(strings.Repeat("x", 1024)), strings.Repeat("x", 1024)},
+		"shortened":      {faults(strings.Repeat("x", 1025)), strings.Repeat("x", 1021) + "..."},
+		"not in a rune":  {faults(strings.Repeat("x", 1020) + "äöü"), strings.Repeat("x", 1020) + "..."},
 	}
 
 	for name, test := range tests {
@@ -85,5 +89,29 @@ func TestFailed(t *testing.T) {
 				t.Errorf("terminal: got %t, want %t", terminal, test.wantTerminal)
 			}
 		})
+	}
+}
+
+// The API server takes no event whose note has more than 1024 bytes, while a condition may have several long faults.
+func TestRecordFault(t *testing.T) {
+	long := make([]*machineconfig.Error, maxFaults)
+	for i := range long {
+		long[i] = &machineconfig.Error{Err: errors.New(strings.Repeat(string(rune('a'+i))+"ä", maxFaultLength))}
+	}
+
+	message := faultMessage(long)
+	if len(message) < maxFaults*maxFaultLength {
+		t.Fatalf("the condition has %d bytes, want all %d faults", len(message), maxFaults)
+	}
+
+	config := &bootstrapv1.TalosConfig{}
+	setCondition(config, bootstrapv1.TalosConfigConfigRenderedCondition, bad("RenderFailed", message))
+
+	recorder := events.NewFakeRecorder(1)
+	(&Reconciler{Recorder: recorder}).recordFault(&bootstrapv1.TalosConfig{}, config)
+
+	note, ok := strings.CutPrefix(<-recorder.Events, "Warning RenderFailed ")
+	if !ok || !strings.HasSuffix(note, "...") || !utf8.ValidString(note) || len(note) > 1024 || len(note) < 1000 {
+		t.Errorf("got a note of %d bytes: %q", len(note), note)
 	}
 }
