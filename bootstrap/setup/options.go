@@ -97,7 +97,7 @@ func (o *Options) AddFlags(set *pflag.FlagSet) {
 
 // Validate says which settings make no sense, by the names of their flags.
 func (o *Options) Validate() error {
-	var faults []error
+	faults := checkVerbosities(o.logs)
 
 	if o.Concurrency < 1 {
 		faults = append(faults, fmt.Errorf("--concurrency is %d: set at least 1", o.Concurrency))

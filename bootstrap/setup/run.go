@@ -126,6 +126,11 @@ func (o *Options) managerOptions() (ctrl.Options, error) {
 		return ctrl.Options{}, fmt.Errorf("diagnostics flags: %w", err)
 	}
 
+	// It is there only when the endpoint is protected.
+	if _, ok := metrics.ExtraHandlers[verbosityPath]; ok {
+		metrics.ExtraHandlers[verbosityPath] = verbosityHandler()
+	}
+
 	cacheOptions, err := cacheOptions(o.Namespace, o.SyncPeriod)
 	if err != nil {
 		return ctrl.Options{}, err

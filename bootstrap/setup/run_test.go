@@ -22,6 +22,8 @@ func TestRunRefusesFlags(t *testing.T) {
 		"no sync":              {[]string{"--sync-period=0s"}, "--sync-period is 0s: set at least 1s"},
 		"no burst":             {[]string{"--kube-api-burst=0"}, "--kube-api-burst is 0: set at least 1"},
 		"lease shorter":        {[]string{"--leader-elect", "--leader-elect-lease-duration=5s"}, "--leader-elect-lease-duration (5s) must be longer"},
+		"verbose":              {[]string{"--v=8"}, "--v is 8: set at most 7, since from 8 on the log has the requests"},
+		"verbose in a file":    {[]string{"--vmodule=main=7,request=9"}, "--vmodule=request is 9: set at most 7"},
 		"unknown feature gate": {[]string{"--feature-gates=Nonsense=true"}, "unrecognized feature gate: Nonsense"},
 	}
 
