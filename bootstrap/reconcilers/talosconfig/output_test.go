@@ -4,6 +4,7 @@ package talosconfig_test
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -35,13 +36,45 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 
 	for where, text := range outputs(w) {
 		w.Expect(text).NotTo(BeEmpty(), where)
+		w.Expect(found(text, values)).To(BeEmpty(), where)
+	}
 
-		for value, origin := range values {
-			if strings.Contains(text, value) {
-				t.Errorf("%s holds the secret %s", where, origin)
-			}
+	w.Expect(logs.String()).To(ContainSubstring("Response"), "the log has what the client says of its requests")
+	w.Expect(logs.String()).NotTo(MatchRegexp(hexDump), "the log has a body, in a form that hides what is in it from the search")
+}
+
+// hexDump is how the Kubernetes client logs the bodies of requests and responses.
+const hexDump = `(?m)^\s*[0-9a-f]{8}  ([0-9a-f]{2} ){8}`
+
+// found returns where the values that are in the text are from.
+func found(text string, values map[string]string) []string {
+	var origins []string
+
+	for value, origin := range values {
+		if strings.Contains(text, value) {
+			origins = append(origins, origin)
 		}
 	}
+
+	return origins
+}
+
+// The search finds a secret in each form in which a log may have it.
+func TestSearchFindsSecrets(t *testing.T) {
+	w := newWorld(t)
+	w.secret("registry", map[string]string{"password": "sesame-" + w.namespace})
+
+	values := secretValues(w)
+	origin := ConsistOf(w.namespace + "/registry password")
+
+	for name, text := range map[string]string{
+		"as it is":     "the password sesame-" + w.namespace + " is wrong",
+		"in an object": `{"data":{"password":"` + base64.StdEncoding.EncodeToString([]byte("sesame-"+w.namespace)) + `"}}`,
+	} {
+		w.Expect(found(text, values)).To(origin, name)
+	}
+
+	w.Expect(hex.Dump([]byte("the body of a request with a Secret"))).To(MatchRegexp(hexDump))
 }
 
 // outputs are the texts that people without a right to read Secrets may see.
@@ -78,6 +111,7 @@ func secretValues(w *world) map[string]string {
 		}
 
 		values[value] = origin
+		values[base64.StdEncoding.EncodeToString([]byte(value))] = origin
 
 		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil && len(decoded) >= shortest {
 			values[string(decoded)] = origin

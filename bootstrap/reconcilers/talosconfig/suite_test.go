@@ -17,6 +17,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	componentlogs "k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 	"sigs.k8s.io/cluster-api/feature"
@@ -53,10 +54,15 @@ func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
-	// Every message of every level, so that a secret in any of them is found.
-	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logs), textlogger.Verbosity(10)))
+	// Every message of every level that the manager allows, so that a secret in any of them is found.
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logs), textlogger.Verbosity(7)))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+
+	// The Kubernetes client asks this one whether to log its requests.
+	if _, err := componentlogs.GlogSetter("7"); err != nil {
+		return 1, err
+	}
 
 	// Tests reconcile an object more than once a second.
 	if err := feature.MutableGates.Set("ReconcilerRateLimiting=false"); err != nil {
