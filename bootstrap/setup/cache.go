@@ -43,7 +43,12 @@ func cacheOptions(namespace string, syncPeriod time.Duration) (cache.Options, er
 	}, nil
 }
 
-// stripSecret leaves the keys of a Secret and, of the values, only those that belong to a cluster as a whole.
+// strippedValue stands for a value that the cache does not keep. It is not empty, so that an empty value is still seen to
+// be one, and also when an object comes through here twice.
+var strippedValue = []byte{'-'}
+
+// stripSecret leaves the keys of a Secret, whether their values are empty and, of the values, only those that belong to a
+// cluster as a whole.
 func stripSecret(in any) (any, error) {
 	secret, ok := in.(*corev1.Secret)
 	if !ok {
@@ -55,8 +60,10 @@ func stripSecret(in any) (any, error) {
 	delete(secret.Annotations, corev1.LastAppliedConfigAnnotation)
 
 	if _, ok := talosconfig.ClusterOfSecret(secret.Name); !ok {
-		for key := range secret.Data {
-			secret.Data[key] = nil
+		for key, value := range secret.Data {
+			if len(value) > 0 {
+				secret.Data[key] = strippedValue
+			}
 		}
 	}
 

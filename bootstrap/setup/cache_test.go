@@ -10,15 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Values stay in the cache for a cluster's own secrets only; of all others, the keys.
+// Values stay in the cache for a cluster's own secrets only; of all others, the keys, and whether there is a value.
 func TestStripSecret(t *testing.T) {
 	tests := map[string]struct{ name, want string }{
 		"bundle":        {"c-talos", "secret"},
 		"authority":     {"c-ca", "secret"},
 		"talosconfig":   {"c-talosconfig", "secret"},
-		"machine":       {"c-md-0-x7f2k", ""},
-		"kubeconfig":    {"c-kubeconfig", ""},
-		"only a suffix": {"-talos", ""},
+		"machine":       {"c-md-0-x7f2k", "-"},
+		"kubeconfig":    {"c-kubeconfig", "-"},
+		"only a suffix": {"-talos", "-"},
 	}
 
 	for name, test := range tests {
@@ -30,9 +30,12 @@ func TestStripSecret(t *testing.T) {
 					Name: test.name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
 					Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: `{"data":{"value":"c2VjcmV0"}}`},
 				},
-				Data: map[string][]byte{"value": []byte("secret")},
+				Data: map[string][]byte{"value": []byte("secret"), "empty": {}, "null": nil},
 			})
 			g.Expect(err).NotTo(HaveOccurred())
+
+			stripped, err = stripSecret(stripped)
+			g.Expect(err).NotTo(HaveOccurred(), "the second time")
 
 			secret, ok := stripped.(*corev1.Secret)
 			g.Expect(ok).To(BeTrue())
@@ -40,6 +43,7 @@ func TestStripSecret(t *testing.T) {
 			g.Expect(secret.Annotations).To(BeEmpty())
 			g.Expect(secret.Data).To(HaveKey("value"))
 			g.Expect(string(secret.Data["value"])).To(Equal(test.want))
+			g.Expect(secret.Data).To(And(HaveKeyWithValue("empty", BeEmpty()), HaveKeyWithValue("null", BeEmpty())))
 		})
 	}
 }

@@ -57,7 +57,8 @@ func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (
 
 // keep reports what the Secret says of itself, so that a status that was lost in a move comes back.
 func (r *Reconciler) keep(secret *corev1.Secret) outcome {
-	if _, ok := secret.Data[dataKey]; !ok {
+	// The cache does not have the value, but something in its place unless it is empty.
+	if len(secret.Data[dataKey]) == 0 {
 		return damaged(secret.Name)
 	}
 

@@ -190,6 +190,32 @@ func TestDeletedSecret(t *testing.T) {
 	w.Expect(conditions.IsTrue(w.config("w-1"), bootstrapv1.TalosConfigReadyCondition)).To(BeTrue())
 }
 
+// A machine cannot boot of a Secret whose value is empty, or missing.
+func TestDamagedSecret(t *testing.T) {
+	tests := map[string]map[string][]byte{
+		"empty value": {"value": {}},
+		"no value":    {"values": []byte("x")},
+	}
+
+	for name, data := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.bundle()
+			w.cluster()
+			w.create(clusterConfigYAML)
+			w.machine("w-1", worker, "")
+
+			before := w.ready("w-1").Data
+			secret := &corev1.Secret{}
+			w.change(secret, "w-1", func() { secret.Data = data })
+			w.condition("w-1", dataSecret, "NotAvailable", contains(`Secret w-1 has no value for the key "value"`, "delete the Secret")...)
+
+			w.delete(&corev1.Secret{}, "w-1")
+			w.Expect(w.ready("w-1").Data).To(Equal(before))
+		})
+	}
+}
+
 // A move between management clusters drops the status, and a restored backup may drop owner references too.
 func TestAfterMove(t *testing.T) {
 	w := newWorld(t)

@@ -72,7 +72,7 @@ func available(secret *corev1.Secret) outcome {
 func damaged(name string) outcome {
 	return outcome{
 		dataSecret: bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason,
-			fmt.Sprintf("Secret %s has no key %q: delete the Secret, and it is made again", name, dataKey)),
+			fmt.Sprintf("Secret %s has no value for the key %q: delete the Secret, and it is made again", name, dataKey)),
 	}
 }
 
