@@ -61,9 +61,9 @@ func (r *render) blame(findings []finding) []error {
 		}
 	}
 
-	faults := make([]error, len(findings))
+	faults := make([]error, 0, len(findings)+1)
 	for j, f := range findings {
-		faults[j] = r.fault(f, culprits[j])
+		faults = append(faults, r.fault(f, culprits[j]))
 	}
 
 	if rest > 0 {

@@ -61,8 +61,8 @@ const (
 	// SecretsBundleAvailableReason is the reason when the bundle can be used.
 	SecretsBundleAvailableReason = clusterv1.AvailableReason
 
-	// SecretsBundleMissingReason is the reason when the bundle of an initialized cluster is missing. It is never made again:
-	// restore the Secret from a backup.
+	// SecretsBundleMissingReason is the reason when the bundle of a cluster is missing that is initialized, or has machines with
+	// bootstrap data. It is never made again: restore the Secret from a backup.
 	SecretsBundleMissingReason = "Missing"
 
 	// SecretsBundleInvalidReason is the reason when the bundle cannot be decoded, or lacks something.
