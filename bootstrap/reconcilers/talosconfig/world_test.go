@@ -29,7 +29,7 @@ import (
 )
 
 // patience bounds every wait for something that must happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // world is one namespace of the management cluster. Its Cluster is named "c".
 type world struct {
