@@ -100,7 +100,7 @@ func (r *render) talos() (version.Talos, error) {
 func (r *render) check(merged *merge.Config) ([]string, error) {
 	findings := r.findings(merged)
 	if len(findings) == 0 {
-		return r.notices(merged)
+		return r.notices(merged), nil
 	}
 
 	return nil, errors.Join(r.blame(findings)...)

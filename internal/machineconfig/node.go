@@ -180,7 +180,7 @@ func (r *render) missingVital(merged *merge.Config) []finding {
 }
 
 // notices are what is allowed and probably not meant.
-func (r *render) notices(merged *merge.Config) ([]string, error) {
+func (r *render) notices(merged *merge.Config) []string {
 	var notices []string
 
 	if !r.in.Machine.ControlPlane {
@@ -193,7 +193,7 @@ func (r *render) notices(merged *merge.Config) ([]string, error) {
 		}
 	}
 
-	return append(notices, harmfulMounts(merged)...), nil
+	return append(notices, harmfulMounts(merged)...)
 }
 
 // harmfulMounts finds kubelet mounts that do damage: under /var/mnt, Talos mounts user volumes itself, and a shared mount there
