@@ -32,7 +32,7 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 	for i := range object.Spec.Documents {
 		document := &object.Spec.Documents[i]
 
-		data, err := document.TalosJSON()
+		data, err := document.TalosJSON(nil)
 		if err == nil {
 			patch.documents[i], err = merge.Load(data)
 		}

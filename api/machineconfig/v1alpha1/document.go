@@ -28,25 +28,33 @@ func (d *Document) Body() (kind string, body any, ok bool) {
 }
 
 // TalosJSON is the document as Talos reads it: its content with apiVersion and kind, or version for the legacy document
-// (kind Config). What was written is kept, explicit zeros included, and nothing is added.
+// (kind Config). What was written is kept, explicit zeros included, and nothing is added but the values of its references.
 //
-// It fails if the document does not set exactly the field that kind names, and with a *RefusedError if it sets fields that no
-// patch may set. Errors carry no value.
-func (d *Document) TalosJSON() ([]byte, error) {
+// A single newline at the end of a credential of one line is dropped, since files often end with one; other values are kept as
+// they are. A pod is read strictly, in YAML or JSON.
+//
+// It fails if the document does not set exactly the field that kind names, with a *RefusedError if it sets fields that no patch
+// may set, and with a *ReferenceError if a reference cannot be used: values is nil or does not know the source, the field that
+// it stands for is set as well, or the value has not the form that Talos takes. Errors carry no value.
+func (d *Document) TalosJSON(values Values) ([]byte, error) {
 	kind, body, ok := d.Body()
 	if !ok {
 		return nil, d.unionError()
 	}
 
-	enc := talosEncoder{}
+	enc := talosEncoder{resolving: true, values: values}
 
-	tree, err := enc.value(reflect.ValueOf(body), "")
+	tree, err := enc.value(reflect.ValueOf(body), place{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 
 	if len(enc.refused) > 0 {
 		return nil, &RefusedError{Kind: d.Kind, Fields: enc.refused}
+	}
+
+	if len(enc.faults) > 0 {
+		return nil, &ReferenceError{Kind: d.Kind, Faults: enc.faults}
 	}
 
 	object, _ := tree.(map[string]any)
@@ -137,8 +145,15 @@ func DocumentFromTalosJSON(data []byte) (*Document, error) {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 
-	if refused := doc.Refused(); len(refused) > 0 {
-		return nil, &RefusedError{Kind: kind, Fields: refused}
+	walked := doc.walk()
+
+	if len(walked.stands) > 0 {
+		// They are ours: Talos knows no references.
+		return nil, fmt.Errorf("%s: unknown field %q", kind, walked.stands[0])
+	}
+
+	if len(walked.refused) > 0 {
+		return nil, &RefusedError{Kind: kind, Fields: walked.refused}
 	}
 
 	return doc, nil

@@ -95,7 +95,7 @@ func TestTalosJSON(t *testing.T) {
 				t.Errorf("what the API server gets (-want +got):\n%s", diff)
 			}
 
-			got, err := doc.TalosJSON()
+			got, err := doc.TalosJSON(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestTalosJSONErrors(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := decode(t, tc.document).TalosJSON()
+			_, err := decode(t, tc.document).TalosJSON(nil)
 			if err == nil {
 				t.Fatal("got no error")
 			}
@@ -263,7 +263,7 @@ func TestRefusedKeepsNoValueAndStaysReadable(t *testing.T) {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 
-	_, err = doc.TalosJSON()
+	_, err = doc.TalosJSON(nil)
 
 	var refused *machineconfigv1alpha1.RefusedError
 	if !errors.As(err, &refused) || len(refused.Fields) != 3 {

@@ -9,19 +9,48 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // talosEncoder makes the tree of JSON values that Talos reads from the typed one. Presence decides what is written: a nil
 // pointer, list or map is left out, everything else is kept, so an explicit zero reaches Talos and an absent field does not.
 type talosEncoder struct {
-	refused []RefusedField
+	refused    []RefusedField
+	references []found
+	faults     []ReferenceFault
+	stands     []string // paths of the fields that say where another field's value comes from
+
+	resolving bool   // whether references become values
+	values    Values // may be nil
+}
+
+// place is where in a document the encoder is: as errors show it, and as a JSON Pointer into the Talos document.
+type place struct{ path, pointer string }
+
+func (p place) field(name string) place {
+	path := name
+	if p.path != "" {
+		path = p.path + "." + name
+	}
+
+	return place{path: path, pointer: p.pointer + "/" + escapePointer(name)}
+}
+
+func (p place) key(name string) place {
+	return place{path: p.path + "[" + name + "]", pointer: p.pointer + "/" + escapePointer(name)}
+}
+
+func (p place) index(i int) place { return p.key(strconv.Itoa(i)) }
+
+func escapePointer(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
 // talosValuer is implemented by types whose form in Talos differs from that in the API server.
 type talosValuer interface{ talosValue() any }
 
-func (e *talosEncoder) value(v reflect.Value, path string) (any, error) {
+func (e *talosEncoder) value(v reflect.Value, at place) (any, error) {
 	if valuer, ok := reflect.TypeAssert[talosValuer](v); ok && v.Kind() != reflect.Pointer {
 		return valuer.talosValue(), nil
 	}
@@ -29,7 +58,7 @@ func (e *talosEncoder) value(v reflect.Value, path string) (any, error) {
 	if marshaler, ok := reflect.TypeAssert[json.Marshaler](v); ok && v.Kind() == reflect.Struct {
 		raw, err := marshaler.MarshalJSON()
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", at.path, err)
 		}
 
 		return json.RawMessage(raw), nil
@@ -37,23 +66,23 @@ func (e *talosEncoder) value(v reflect.Value, path string) (any, error) {
 
 	switch v.Kind() {
 	case reflect.Pointer:
-		return e.value(v.Elem(), path)
+		return e.value(v.Elem(), at)
 	case reflect.Struct:
-		return e.structValue(v, path)
+		return e.structValue(v, at)
 	case reflect.Map:
-		return e.mapValue(v, path)
+		return e.mapValue(v, at)
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return base64.StdEncoding.EncodeToString(v.Bytes()), nil
 		}
 
-		return e.listValue(v, path)
+		return e.listValue(v, at)
 	default:
 		return v.Interface(), nil
 	}
 }
 
-func (e *talosEncoder) structValue(v reflect.Value, path string) (any, error) {
+func (e *talosEncoder) structValue(v reflect.Value, at place) (any, error) {
 	out := make(map[string]any, v.NumField())
 
 	for i := range v.NumField() {
@@ -63,19 +92,21 @@ func (e *talosEncoder) structValue(v reflect.Value, path string) (any, error) {
 		}
 
 		name := jsonName(field)
-		at := name
-
-		if path != "" {
-			at = path + "." + name
-		}
 
 		if message, refused := field.Tag.Lookup("refused"); refused {
-			e.refused = append(e.refused, RefusedField{Path: at, Message: message})
+			e.refused = append(e.refused, RefusedField{Path: at.field(name).path, Message: message})
 
 			continue
 		}
 
-		value, err := e.value(fv, at)
+		if _, refers := field.Tag.Lookup(tagResolves); refers {
+			// The field that it stands for comes before it.
+			e.resolve(out, v, field, fv, at)
+
+			continue
+		}
+
+		value, err := e.value(fv, at.field(name))
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +117,7 @@ func (e *talosEncoder) structValue(v reflect.Value, path string) (any, error) {
 	return out, nil
 }
 
-func (e *talosEncoder) mapValue(v reflect.Value, path string) (any, error) {
+func (e *talosEncoder) mapValue(v reflect.Value, at place) (any, error) {
 	out := make(map[string]any, v.Len())
 	elements := make(map[string]reflect.Value, v.Len())
 
@@ -96,7 +127,7 @@ func (e *talosEncoder) mapValue(v reflect.Value, path string) (any, error) {
 
 	// Sorted, so that errors and refused fields come in a fixed order.
 	for _, key := range slices.Sorted(maps.Keys(elements)) {
-		value, err := e.value(elements[key], path+"["+key+"]")
+		value, err := e.value(elements[key], at.key(key))
 		if err != nil {
 			return nil, err
 		}
@@ -107,11 +138,11 @@ func (e *talosEncoder) mapValue(v reflect.Value, path string) (any, error) {
 	return out, nil
 }
 
-func (e *talosEncoder) listValue(v reflect.Value, path string) (any, error) {
+func (e *talosEncoder) listValue(v reflect.Value, at place) (any, error) {
 	out := make([]any, 0, v.Len())
 
 	for i := range v.Len() {
-		value, err := e.value(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		value, err := e.value(v.Index(i), at.index(i))
 		if err != nil {
 			return nil, err
 		}

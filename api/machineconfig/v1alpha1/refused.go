@@ -4,7 +4,6 @@ package v1alpha1
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 )
 
@@ -64,13 +63,4 @@ func (e *RefusedError) Error() string {
 
 // Refused lists the fields that the document sets and that no patch may set, in a fixed order. The API server refuses such a
 // document; one that was stored before a rule existed can still hold them.
-func (d *Document) Refused() []RefusedField {
-	enc := talosEncoder{}
-
-	for _, kind := range d.populated() {
-		// The error is of no interest: it tells of values that cannot be encoded, and TalosJSON reports it.
-		_, _ = enc.value(reflect.ValueOf(d.member(kind)), "")
-	}
-
-	return enc.refused
-}
+func (d *Document) Refused() []RefusedField { return d.walk().refused }

@@ -809,6 +809,31 @@ type NetworkVethPeerConfig struct {
 	Multicast *bool `json:"multicast,omitempty"`
 }
 
+type NetworkWireguardPeer struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	PublicKey *string `json:"publicKey,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="presharedKey: a credential; use presharedKeySecretRef",reason="FieldValueForbidden"
+	PresharedKey *RefusedValue `json:"presharedKey,omitempty" refused:"presharedKey: a credential; use presharedKeySecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	PresharedKeySecretRef *SecretKeyReference `json:"presharedKeySecretRef,omitempty" resolves:"presharedKey"`
+
+	// +optional
+	Endpoint *MetaAddrPort `json:"endpoint,omitempty"`
+
+	// +optional
+	PersistentKeepaliveInterval *TimeDuration `json:"persistentKeepaliveInterval,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	AllowedIPs []MetaPrefix `json:"allowedIPs,omitzero"`
+}
+
 // Sets DNS servers, search domains and the host's DNS cache.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/resolverconfig
 type ResolverConfig struct {
@@ -1011,6 +1036,55 @@ type VethConfig struct {
 
 	// +optional
 	Peer *NetworkVethPeerConfig `json:"peer,omitempty"`
+
+	// +optional
+	Up *bool `json:"up,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	MTU *int64 `json:"mtu,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Routes []NetworkRouteConfig `json:"routes,omitzero"`
+
+	// +optional
+	Multicast *bool `json:"multicast,omitempty"`
+}
+
+// Adds a WireGuard link.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/wireguardconfig
+type WireguardConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="privateKey: a credential; use privateKeySecretRef",reason="FieldValueForbidden"
+	PrivateKey *RefusedValue `json:"privateKey,omitempty" refused:"privateKey: a credential; use privateKeySecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	PrivateKeySecretRef *SecretKeyReference `json:"privateKeySecretRef,omitempty" resolves:"privateKey"`
+
+	// +optional
+	ListenPort *int64 `json:"listenPort,omitempty"`
+
+	// +optional
+	FirewallMark *int64 `json:"firewallMark,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Peers []NetworkWireguardPeer `json:"peers,omitzero"`
 
 	// +optional
 	Up *bool `json:"up,omitempty"`

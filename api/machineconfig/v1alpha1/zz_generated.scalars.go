@@ -45,6 +45,11 @@ type CELExpression string
 // +kubebuilder:validation:Pattern=`^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`
 type MetaAddr string
 
+// An IP address and a port.
+// +kubebuilder:validation:MaxLength=80
+// +kubebuilder:validation:Pattern=`^([0-9.]+|\[[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?\]):[0-9]{1,5}$`
+type MetaAddrPort string
+
 // The values of an argument; several repeat it (Talos 1.14).
 // +listType=atomic
 // +kubebuilder:validation:MaxItems=128

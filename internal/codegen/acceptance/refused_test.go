@@ -211,7 +211,7 @@ func testClientRefuses(t *testing.T, raw, message string) {
 
 	_, why, _ := strings.Cut(message, ": ")
 
-	_, err = doc.TalosJSON()
+	_, err = doc.TalosJSON(nil)
 	if err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("TalosJSON says %v, want: %s", err, why)
 	}

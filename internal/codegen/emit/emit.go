@@ -142,6 +142,10 @@ func typeName(t model.Type) string {
 		return "RefusedValue"
 	case model.RefusedObject:
 		return "RefusedObject"
+	case model.SecretKey:
+		return "SecretKeyReference"
+	case model.ValueSource:
+		return "ValueSource"
 	default:
 		panic(fmt.Sprintf("shape %d has no Go type", t.Shape))
 	}
@@ -176,6 +180,14 @@ func tag(f *model.Field) string {
 	out := fmt.Sprintf("json:%q", f.JSON+options)
 	if f.Refusal != "" {
 		out += fmt.Sprintf(" refused:%q", f.Refusal)
+	}
+
+	if f.Resolves != "" {
+		out += fmt.Sprintf(" resolves:%q", f.Resolves)
+	}
+
+	if f.Form != "" {
+		out += fmt.Sprintf(" form:%q", f.Form)
 	}
 
 	return "`" + out + "`"

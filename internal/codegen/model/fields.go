@@ -38,6 +38,10 @@ func (b *builder) fields(owner *types.Named, st *types.Struct, at string) []*Fie
 			b.mergeNote(f, tags.Get("merge"), key, at)
 
 			out = append(out, f)
+
+			if sibling := b.sibling(f, v, key, at); sibling != nil {
+				out = append(out, sibling)
+			}
 		}
 	}
 
@@ -75,7 +79,7 @@ func (b *builder) inlined(v *types.Var, key, at string) []*Field {
 func (b *builder) field(v *types.Var, key, wire, at string) *Field {
 	f := &Field{Name: goName(wire), JSON: wire, Note: b.rows.note(key)}
 
-	if message, refused := b.rows.refusal(key); refused {
+	if message, refused := b.refusalOf(key, wire); refused {
 		if name, _, _ := strings.Cut(message, ": "); name != wire && !strings.HasSuffix(name, "."+wire) {
 			b.fail("%s: the refusal of %s does not begin with the field's name as users write it", at, key)
 		}

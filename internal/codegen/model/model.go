@@ -56,6 +56,10 @@ type Field struct {
 	Note string
 	// Refusal is the message with which every value is refused, if any.
 	Refusal string
+	// Resolves is the wire name of the field whose value this one refers to, if it is a reference.
+	Resolves string
+	// Form is what such a value becomes, where it is not a text: "bytes" or "pod".
+	Form string
 	// MaxLength bounds a string or the strings of a list, MaxItems a list or map, Minimum and Maximum an integer.
 	MaxLength, MaxItems int
 	Minimum, Maximum    *int64
@@ -77,6 +81,8 @@ const (
 	Map
 	RefusedValue
 	RefusedObject
+	SecretKey
+	ValueSource
 )
 
 // Type is the form of a field or element.

@@ -20,17 +20,18 @@ type rowIndex struct {
 
 // The tables, as errors name them.
 const (
-	inOffered   = "offered kind "
-	inDenied    = "denied kind "
-	inLater     = "later kind "
-	inIdentity  = "identity "
-	inScalars   = "substitution of "
-	inLists     = "list "
-	inMaps      = "map "
-	inRefusals  = "refusal of "
-	inOverrides = "override of "
-	inNotes     = "note on "
-	inLimits    = "limit of "
+	inOffered    = "offered kind "
+	inDenied     = "denied kind "
+	inLater      = "later kind "
+	inIdentity   = "identity "
+	inScalars    = "substitution of "
+	inLists      = "list "
+	inMaps       = "map "
+	inRefusals   = "refusal of "
+	inOverrides  = "override of "
+	inNotes      = "note on "
+	inLimits     = "limit of "
+	inReferences = "reference for "
 )
 
 func indexTables(tables Tables) (*rowIndex, error) {
@@ -49,6 +50,7 @@ func indexTables(tables Tables) (*rowIndex, error) {
 		index(x, inOverrides, tables.Overrides, func(r Override) (string, string) { return r.Go, r.Reason }),
 		index(x, inLimits, tables.Limits, func(r Limit) (string, string) { return r.Go, r.Reason }),
 		index(x, inNotes, tables.Notes, func(r Note) (string, string) { return r.Go, r.Text }),
+		index(x, inReferences, tables.References, func(r ReferenceRow) (string, string) { return r.Go, r.Reason }),
 		notesThatFit(tables),
 		decidedTwice(tables),
 	)

@@ -23,6 +23,8 @@ type Tables struct {
 	Maps []MapRow
 	// Refusals are fields that stay in the schema only to be refused with a message.
 	Refusals []Refusal
+	// References are fields whose value comes, or can come, from Secrets and ConfigMaps.
+	References []ReferenceRow
 	// Overrides give a single field another form than its Go type has.
 	Overrides []Override
 	// Notes are texts for fields whose form, first version or merge is not plain.
@@ -146,6 +148,8 @@ type Limit struct {
 // Bounds are the defaults that keep every value, and so the cost of every rule, bounded.
 type Bounds struct {
 	MaxLength, MaxItems, MaxProperties int
+	// MaxSources bounds the entries of a map that come by reference. Zero stands for MaxProperties.
+	MaxSources int
 	// MaxNote is the longest text, in bytes, that a field or a scalar may carry into the schema.
 	MaxNote int
 }

@@ -39,6 +39,7 @@ func networkKinds() []model.OfferedKind {
 		{Kind: "TimeSyncConfig", Doc: "Sets the time servers."},
 		{Kind: "VLANConfig", Doc: "Adds a VLAN to a link."},
 		{Kind: "VRFConfig", Doc: "Adds a virtual routing and forwarding domain (Talos 1.13)."},
+		{Kind: "WireguardConfig", Doc: "Adds a WireGuard link."},
 		{Kind: "VethConfig", Doc: "Adds a pair of virtual links (Talos 1.14)."},
 	}
 }
@@ -141,6 +142,5 @@ func later() []model.DecidedKind {
 		{Kind: "KubeStaticPodConfig", Reason: "a whole pod is too large to type and comes by reference"},
 		{Kind: "RegistryAuthConfig", Reason: credential},
 		{Kind: "RegistryTLSConfig", Reason: credential},
-		{Kind: "WireguardConfig", Reason: credential},
 	}
 }

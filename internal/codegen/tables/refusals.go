@@ -6,7 +6,7 @@ import "github.com/maesh-dev/ichor/internal/codegen/model"
 
 // refusals are the fields that no patch may set. Each message begins with the field as users write it, and tells what to use.
 func refusals() []model.Refusal {
-	return append(append(clusterSecrets(), identityFields()...), append(credentials(), notYet()...)...)
+	return append(append(clusterSecrets(), identityFields()...), append(oldCredentials(), notYet()...)...)
 }
 
 // clusterSecrets are owned by the secrets bundle: setting one takes the cluster over or cuts the machine off.
@@ -48,7 +48,7 @@ func identityFields() []model.Refusal {
 }
 
 // credentials are secrets of users. They stay out of documents, which are kept in Git.
-func credentials() []model.Refusal {
+func oldCredentials() []model.Refusal {
 	const none = "a credential must not stand in a document, and no reference for it is offered yet"
 
 	return []model.Refusal{

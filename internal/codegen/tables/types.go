@@ -55,6 +55,10 @@ func addresses() []model.ScalarRow {
 			Doc: addrDoc, Examples: addrExamples(), Reason: textual,
 		},
 		{
+			Go: "config/types/meta.AddrPort", MaxLength: 80, Pattern: addrPortPattern,
+			Doc: addrPortDoc, Examples: addrPortExamples(), Reason: textual,
+		},
+		{
 			Go: "config/types/meta.Prefix", MaxLength: 64, Pattern: prefixPattern,
 			Doc: prefixDoc, Examples: prefixExamples(), Reason: textual,
 		},
@@ -75,8 +79,8 @@ func addresses() []model.ScalarRow {
 			Doc: addrDoc, Examples: addrExamples(), Reason: textual,
 		},
 		{
-			Go: "net/netip.AddrPort", MaxLength: 80, Pattern: `^([0-9.]+|\[[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?\]):[0-9]{1,5}$`,
-			Doc: "An IP address and a port.", Examples: []string{"10.0.0.1:51820", "[fd00::1]:51820"}, Reason: textual,
+			Go: "net/netip.AddrPort", MaxLength: 80, Pattern: addrPortPattern,
+			Doc: addrPortDoc, Examples: addrPortExamples(), Reason: textual,
 		},
 		{
 			Go: "nethelpers.HardwareAddr", MaxLength: 400, Pattern: `^([0-9a-fA-F]{2}:)*[0-9a-fA-F]{2}$`,
@@ -152,13 +156,17 @@ const (
 )
 
 const (
-	addrPattern   = `^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`
-	addrDoc       = "An IP address."
-	prefixPattern = `^[0-9a-fA-F:.]+/[0-9]{1,3}$`
-	prefixDoc     = "A network such as 10.0.0.0/8."
+	addrPattern     = `^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`
+	addrDoc         = "An IP address."
+	addrPortPattern = `^([0-9.]+|\[[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?\]):[0-9]{1,5}$`
+	addrPortDoc     = "An IP address and a port."
+	prefixPattern   = `^[0-9a-fA-F:.]+/[0-9]{1,3}$`
+	prefixDoc       = "A network such as 10.0.0.0/8."
 )
 
 func addrExamples() []string { return []string{"10.0.0.1", "fe80::1%eth0"} }
+
+func addrPortExamples() []string { return []string{"10.0.0.1:51820", "[fd00::1]:51820"} }
 
 func prefixExamples() []string { return []string{"10.0.0.0/8", "fd00::/64"} }
 
