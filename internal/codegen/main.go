@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,33 +14,53 @@ import (
 	"strings"
 
 	"github.com/maesh-dev/ichor/internal/codegen/emit"
+	"github.com/maesh-dev/ichor/internal/codegen/history"
 	"github.com/maesh-dev/ichor/internal/codegen/load"
 	"github.com/maesh-dev/ichor/internal/codegen/model"
 	"github.com/maesh-dev/ichor/internal/codegen/tables"
 )
 
 func main() {
-	out := flag.String("output", filepath.Join("api", "machineconfig", "v1alpha1"), "folder of the package, from the repository's root")
-	flag.Parse()
-
-	if err := run(context.Background(), *out); err != nil {
+	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out string) error {
+// What is written, from the repository's root.
+var (
+	documentsDir = filepath.Join("api", "machineconfig", "v1alpha1")
+	versionDir   = filepath.Join("internal", "version")
+)
+
+func run(ctx context.Context) error {
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
 	}
 
-	files, err := generate(ctx, tables.Machinery(root), tables.Talos(), filepath.Base(out))
+	since, err := history.Make(ctx, tables.Releases(root), tables.FormChanges())
 	if err != nil {
 		return err
 	}
 
-	return write(filepath.Join(root, out), files)
+	decisions := tables.Talos()
+	decisions.Since = since.Fields()
+
+	files, err := generate(ctx, tables.Machinery(root), decisions, filepath.Base(documentsDir))
+	if err != nil {
+		return err
+	}
+
+	versions, err := since.Source(filepath.Base(versionDir))
+	if err != nil {
+		return err
+	}
+
+	return errors.Join(
+		write(filepath.Join(root, documentsDir), files),
+		write(filepath.Join(root, versionDir), map[string][]byte{emit.Prefix + "tables.go": versions}),
+	)
 }
 
 // generate goes through the three steps.

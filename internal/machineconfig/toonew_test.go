@@ -22,6 +22,9 @@ func TestOlderTalosIsNotGivenWhatItCannotRead(t *testing.T) {
 		twoGates = "{kind: Config, config: {machine: {kubelet: {extraArgs: {feature-gates: [A=true, B=true]}}}}}"
 		oneGate  = "{kind: Config, config: {machine: {kubelet: {extraArgs: {feature-gates: [A=true]}}}}}"
 		size     = "{kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: '!system_disk'}, maxSize: -5GiB}}}"
+		module   = "{kind: KernelModuleConfig, kernelModuleConfig: {name: nvme_tcp}}"
+		trim     = "{kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: '!system_disk'}, maxSize: 5GiB}, trim: {}}}"
+		btrfs    = "{kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: '!system_disk'}, maxSize: 5GiB}, filesystem: {type: btrfs}}}"
 		volume   = "{kind: VolumeConfig, volumeConfig: {name: LOG, provisioning: {maxSize: 5GiB}}}"
 	)
 
@@ -37,6 +40,10 @@ func TestOlderTalosIsNotGivenWhatItCannotRead(t *testing.T) {
 			"Config | /machine/kubelet/extraArgs/feature-gates/0 | v1.14",
 			"Config | /machine/kubelet/extraArgs/feature-gates/1 | v1.14",
 		}},
+		"kind":                      {"v1.13", module, []string{"KernelModuleConfig/nvme_tcp |  | v1.14"}},
+		"kind, new enough":          {"v1.14", module, nil},
+		"field":                     {"v1.12", trim, []string{"UserVolumeConfig/data | /trim | v1.14"}},
+		"file system":               {"v1.13", btrfs, []string{"UserVolumeConfig/data | /filesystem/type | v1.14"}},
 		"argument with one value":   {"v1.12", oneGate, nil},
 		"negative size":             {"v1.12", size, []string{"UserVolumeConfig/data | /provisioning/maxSize | v1.13"}},
 		"negative size, new enough": {"v1.13", size, nil},

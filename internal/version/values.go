@@ -5,6 +5,7 @@ package version
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -24,7 +25,8 @@ type valueRule struct {
 	meant func(value string) bool
 }
 
-// valueRules are the values that came after the field that they are in. A node refuses the whole config for one.
+// valueRules are the values that came after the field that they are in, as far as they are no constants of the field's type, which
+// firstMinorOfValue has. A node refuses the whole config for one.
 //
 // Source: the decoders and validation of machinery 1.12.0, 1.13.0 and 1.14.1, compared.
 var valueRules = map[string][]valueRule{
@@ -34,10 +36,7 @@ var valueRules = map[string][]valueRule{
 	},
 	"RawVolumeConfig":  {negativeSize},
 	"SwapVolumeConfig": {negativeSize},
-	"UserVolumeConfig": {
-		negativeSize,
-		{field: "/filesystem/type", since: 14, value: "btrfs", meant: oneOf("btrfs")},
-	},
+	"UserVolumeConfig": {negativeSize},
 	"VolumeConfig": {
 		negativeSize,
 		{field: "/name", since: 14, value: "a volume other than STATE, EPHEMERAL and IMAGECACHE", meant: oneOf("ETCD", "CRI", "KUBELET", "LOG")},
@@ -51,6 +50,24 @@ var negativeSize = valueRule{
 
 func oneOf(values ...string) func(string) bool {
 	return func(value string) bool { return slices.Contains(values, value) }
+}
+
+// rulesOfConstants are the rules that follow from firstMinorOfValue, sorted. Talos reads a constant's text in any case.
+func rulesOfConstants(kind string) []valueRule {
+	fields := firstMinorOfValue[kind]
+
+	var rules []valueRule
+
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		for _, value := range slices.Sorted(maps.Keys(fields[field])) {
+			rules = append(rules, valueRule{
+				field: field, since: fields[field][value], value: value,
+				meant: func(have string) bool { return strings.EqualFold(have, value) },
+			})
+		}
+	}
+
+	return rules
 }
 
 // CheckValues checks that a node takes the values of a document, of which it knows kind and fields; see CheckDocument. The function
@@ -68,7 +85,7 @@ func CheckValues(talos Talos, kind string, valueOf func(pointer string) (string,
 
 	var errs []error
 
-	for _, rule := range valueRules[kind] {
+	for _, rule := range slices.Concat(rulesOfConstants(kind), valueRules[kind]) {
 		if talos.Contract().AtLeast(rule.since) {
 			continue
 		}

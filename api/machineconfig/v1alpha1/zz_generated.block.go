@@ -90,9 +90,11 @@ type BlockExistingMountSpec struct {
 	// +optional
 	ReadOnly *bool `json:"readOnly,omitempty"`
 
+	// Since Talos 1.13.
 	// +optional
 	DisableAccessTime *bool `json:"disableAccessTime,omitempty"`
 
+	// Since Talos 1.13.
 	// +optional
 	Secure *bool `json:"secure,omitempty"`
 }
@@ -124,7 +126,6 @@ type BlockFilesystemSpec struct {
 }
 
 type BlockMountSpec struct {
-	// Since Talos 1.13.
 	// +optional
 	Secure *bool `json:"secure,omitempty"`
 

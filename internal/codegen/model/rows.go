@@ -197,10 +197,16 @@ func (x *rowIndex) override(field string) (Form, bool) {
 	return row.As, ok
 }
 
+// note is the text of a field, along with the first Talos that has it.
 func (x *rowIndex) note(field string) string {
 	row, _ := lookup[Note](x, inNotes, field)
 
-	return row.Text
+	minor, newer := x.tables.Since[field]
+	if !newer {
+		return row.Text
+	}
+
+	return strings.TrimSpace(fmt.Sprintf("%s Since Talos 1.%d.", row.Text, minor))
 }
 
 func (x *rowIndex) limit(field string) (Limit, bool) { return lookup[Limit](x, inLimits, field) }

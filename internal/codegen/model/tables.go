@@ -29,6 +29,9 @@ type Tables struct {
 	Overrides []Override
 	// Notes are texts for fields whose form, first version or merge is not plain.
 	Notes []Note
+	// Since tells of fields, by machinery's names, the minor of the first Talos that has them where that is newer than what they are
+	// in. It is derived, so an entry that matches nothing is none to correct.
+	Since map[string]int
 	// Limits raise or lower a bound for one field.
 	Limits []Limit
 	// Bounds hold for everything that no row names.

@@ -26,35 +26,7 @@ func overrides() []model.Override {
 }
 
 func notes() []model.Note {
-	const (
-		since13 = "Since Talos 1.13."
-		since14 = "Since Talos 1.14."
-		block   = "config/types/block."
-		network = "config/types/network."
-	)
-
 	return []model.Note{
-		{Go: block + "EncryptionSpec.EncryptionAllowDiscards", Text: since14},
-		{Go: block + "ExistingVolumeConfigV1Alpha1.ScrubSpec", Text: since14},
-		{Go: block + "ExistingVolumeConfigV1Alpha1.TrimSpec", Text: since14},
-		{Go: block + "FilesystemSpec.XFSSpec", Text: since14},
-		{Go: block + "MountSpec.MountDisableAccessTime", Text: since14},
-		{Go: block + "MountSpec.MountSecure", Text: since13},
-		{Go: block + "UserVolumeConfigV1Alpha1.MountSpec", Text: since13},
-		{Go: block + "UserVolumeConfigV1Alpha1.ScrubSpec", Text: since14},
-		{Go: block + "UserVolumeConfigV1Alpha1.TrimSpec", Text: since14},
-		{Go: block + "VolumeConfigV1Alpha1.FilesystemSpec", Text: since14},
-		{Go: block + "VolumeConfigV1Alpha1.MountSpec", Text: since13},
-		{Go: block + "VolumeConfigV1Alpha1.ScrubSpec", Text: since14},
-		{Go: block + "VolumeConfigV1Alpha1.TrimSpec", Text: since14},
-		{Go: legacy + "FlannelCNIConfig.FlannelKubeNetworkPoliciesEnabled", Text: since13},
-		{Go: legacy + "KubeSpanFilters.KubeSpanFiltersExcludeAdvertisedNetworks", Text: since13},
-		{Go: network + "DHCPv4ConfigV1Alpha1.ConfigIgnoreRoutes", Text: since14},
-		{Go: network + "NTPConfig.UseNTS", Text: since14},
-		{Go: network + "NameserverConfig.Protocol", Text: since14},
-		{Go: network + "NameserverConfig.TLSServerName", Text: since14},
-		{Go: network + "ResolverConfigV1Alpha1.ResolverHostDNS", Text: since14},
-		{Go: "config/types/runtime.OOMV1Alpha1.OOMStrictCgroupClassOrdering", Text: since14},
 		{Go: "config/types/network.HostnameConfigV1Alpha1.ConfigAuto", Text: "Quote \"off\" in YAML: unquoted it is a boolean. Not together with hostname."},
 	}
 }
