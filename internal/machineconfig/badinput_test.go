@@ -344,6 +344,51 @@ var badPatches = map[string]badInput{
 		documents:    "  - {kind: KubeAPIServerConfig, kubeAPIServerConfig: {extraArgs: {etcd-servers: ['https://etcd.example.com:2379']}}}",
 		at:           bad + "spec.documents[0] | KubeAPIServerConfig | /extraArgs/etcd-servers",
 	},
+	"authorization from a file of the machine": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {apiServer: {extraArgs: {authorization-config: [/var/authorization.yaml]}}}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/apiServer/extraArgs/authorization-config",
+	},
+	"OIDC by flags beside the document for it": {
+		controlPlane: true,
+		documents:    "  - {kind: KubeAPIServerConfig, kubeAPIServerConfig: {extraArgs: {oidc-issuer-url: ['https://login.example.com']}}}",
+		at:           bad + "spec.documents[0] | KubeAPIServerConfig | /extraArgs/oidc-issuer-url",
+	},
+	"anonymous access by flag beside the document for it": {
+		controlPlane: true,
+		documents:    "  - {kind: KubeAPIServerConfig, kubeAPIServerConfig: {extraArgs: {anonymous-auth: ['true']}}}",
+		at:           bad + "spec.documents[0] | KubeAPIServerConfig | /extraArgs/anonymous-auth",
+	},
+	"role label by the kubelet's flag": {
+		documents: "  - {kind: KubeletConfig, kubeletConfig: {extraArgs: {node-labels: ['example.com/rack=r1,node-role.kubernetes.io/storage=']}}}",
+		at:        bad + "spec.documents[0] | KubeletConfig | /extraArgs/node-labels",
+	},
+	"role label by the kubelet's flag, legacy layout": {
+		contract: "v1.13", controlPlane: true,
+		documents: "  - {kind: Config, config: {machine: {kubelet: {extraArgs: {node-labels: [node-role.kubernetes.io/infra=]}}}}}",
+		at:        bad + "spec.documents[0] | Config | /machine/kubelet/extraArgs/node-labels",
+	},
+	"mount over a user volume": {
+		contract: "v1.13",
+		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: '!system_disk'}, minSize: 10GiB}}}\n" +
+			"  - {kind: Config, config: {machine: {kubelet: {extraMounts: [{destination: /var/mnt/data, source: /var/mnt/data, type: bind, options: [bind, rshared, rw]}]}}}}",
+		at: bad + "spec.documents[1] | Config | /machine/kubelet/extraMounts/0",
+	},
+	"inline manifest that is no YAML": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {inlineManifests: [{name: cni, contents: \"kind: {\\n  token: " + registryPassword + "\"}]}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/inlineManifests/0/contents",
+	},
+	"inline manifest without a kind": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {inlineManifests: [{name: cni, contents: \"apiVersion: v1\\nkind: Namespace\\n---\\napiVersion: v1\\nmetadata: {name: x}\"}]}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/inlineManifests/0/contents",
+	},
+	"inline manifests of one name": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {inlineManifests: [{name: cni, contents: ''}, {name: cni, contents: ''}]}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/inlineManifests/1/name",
+	},
 	"Longhorn label that Longhorn ignores": {
 		documents: "  - {kind: KubeNodeConfig, kubeNodeConfig: {labels: {node.longhorn.io/create-default-disk: 'false'}}}",
 		at:        bad + "spec.documents[0] | KubeNodeConfig | /labels/node.longhorn.io~1create-default-disk",

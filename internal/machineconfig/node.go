@@ -88,6 +88,12 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	findings = append(findings, badFiles(merged)...)
 	findings = append(findings, ownArgs(merged)...)
 
+	documents := merged.Documents()
+	findings = append(findings, labelFlags(documents)...)
+	findings = append(findings, doubleManifests(documents)...)
+	findings = append(findings, hiddenVolumes(documents)...)
+	findings = append(findings, r.wrongEmbedded(documents)...)
+
 	return append(findings, r.missingVital(merged)...)
 }
 
@@ -193,27 +199,5 @@ func (r *render) notices(merged *merge.Config) []string {
 		}
 	}
 
-	return append(notices, harmfulMounts(merged)...)
-}
-
-// harmfulMounts finds kubelet mounts that do damage: under /var/mnt, Talos mounts user volumes itself, and a shared mount there
-// multiplies with every start of the kubelet; the Longhorn directory would come to lie on the EPHEMERAL volume.
-func harmfulMounts(merged *merge.Config) []string {
-	machine, _ := legacyOf(merged.Documents())
-	if machine.MachineKubelet == nil {
-		return nil
-	}
-
-	var notices []string
-
-	for i, mount := range machine.MachineKubelet.KubeletExtraMounts {
-		destination := path.Clean(mount.Destination)
-		if isWithin(destination, "/var/mnt") || isWithin(destination, "/var/lib/longhorn") {
-			notices = append(notices, fmt.Sprintf(
-				"%s: /machine/kubelet/extraMounts/%d: %s: Talos mounts user volumes below /var/mnt into the kubelet itself, and a mount of its own hides the volume or multiplies: remove it",
-				merge.LegacyKind, i, destination))
-		}
-	}
-
-	return notices
+	return append(notices, harmfulMounts(merged.Documents())...)
 }

@@ -5,6 +5,7 @@ package machineconfig
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
@@ -52,7 +53,7 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 			patch.warnings = append(patch.warnings, patch.source(documentPath(i)).String()+": "+notice)
 		}
 
-		for _, found := range append(badNames(patch.documents[i]), plainSecrets(patch.documents[i])...) {
+		for _, found := range patchFindings(patch.documents[i]) {
 			faults = append(faults, &Error{
 				Reason: ReasonRenderFailed, Source: patch.source(documentPath(i)),
 				Document: found.document.String(), Field: found.field, Err: found.err,
@@ -69,6 +70,19 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 	patch.err = errors.Join(faults...)
 
 	return patch
+}
+
+// patchFindings are what is wrong with a document whatever it is merged with; of a field, only the first.
+func patchFindings(document *merge.Patch) []finding {
+	findings := append(badNames(document), plainSecrets(document)...)
+
+	for _, found := range badManifests(document) {
+		if !slices.ContainsFunc(findings, func(other finding) bool { return other.document == found.document && other.field == found.field }) {
+			findings = append(findings, found)
+		}
+	}
+
+	return findings
 }
 
 // Err says why the patch cannot be merged: one Error for each fault. It is nil for a good patch.

@@ -52,9 +52,9 @@ func TestSecretsInPlainFields(t *testing.T) {
 			inlineManifest(`{"kind":"List","items":[{"kind":"Secret","data":{"a":"` + plainValue + `"}}]}`),
 			"Config | /cluster/inlineManifests/0/contents",
 		},
-		"Secret without data": {inlineManifest("kind: Secret\nmetadata: {name: a}\ndata: {}\n"), ""},
-		"another kind":        {inlineManifest("kind: ConfigMap\nmetadata: {name: Secret}\ndata: {kind: Secret}\n"), ""},
-		"no manifest at all":  {inlineManifest("kind: Secret: ["), ""},
+		"Secret without data": {inlineManifest("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {}\n"), ""},
+		"another kind":        {inlineManifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Secret}\ndata: {kind: Secret}\n"), ""},
+		"no manifest at all":  {legacyFile("kind: Secret: ["), ""},
 		"Secret in a file":    {legacyFile("kind: Secret\ndata: {a: " + plainValue + "}\n"), "Config | /machine/files/0/content"},
 		"header of a login": {
 			"{kind: Config, config: {cluster: {extraManifestHeaders: {authorization: 'Bearer " + plainValue + "'}}}}",

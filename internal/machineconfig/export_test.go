@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+)
+
+// TalosPatch makes a patch of a document as Talos writes it, so that checks of the merged config can be tested with what the API's own
+// types do not let through. It is in the Cluster layer, and targets the object's cluster.
+func TalosPatch(object *bootstrapv1.TalosConfigPatch, document string) (*Patch, error) {
+	loaded, err := merge.Load([]byte(document))
+	if err != nil {
+		return nil, err
+	}
+
+	return &Patch{object: object, layer: LayerCluster, documents: []*merge.Patch{loaded}}, nil
+}

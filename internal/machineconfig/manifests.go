@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+)
+
+var (
+	errNoYAML     = errors.New("is not YAML, and Talos would apply no manifest at all")
+	errNoManifest = errors.New("has a YAML document that is no manifest: each must have apiVersion and kind")
+)
+
+// badManifests finds inline manifests that Talos cannot apply. It then applies none of the cluster's, and tries again for ever. It also
+// finds those that the merge would replace by the next of the same name. No error has anything of the content.
+func badManifests(patch *merge.Patch) []finding {
+	var findings []finding
+
+	for _, part := range patch.Documents() {
+		check := func(pointer, content string) {
+			if err := manifestFault(content); err != nil {
+				findings = append(findings, finding{document: part.ID, field: pointer, err: err})
+			}
+		}
+
+		switch typed := part.Document.(type) {
+		case *k8s.KubeInlineManifestConfigV1Alpha1:
+			check("/manifest", typed.ManifestSpec)
+		case *v1alpha1.Config:
+			if typed.ClusterConfig == nil {
+				continue
+			}
+
+			names := map[string]bool{}
+
+			for i, manifest := range typed.ClusterConfig.ClusterInlineManifests {
+				if names[manifest.InlineManifestName] {
+					findings = append(findings, finding{
+						document: part.ID, field: fmt.Sprintf("/cluster/inlineManifests/%d/name", i),
+						err: errors.New("is the name of another manifest in this list too, which would be lost: choose another"),
+					})
+				}
+
+				names[manifest.InlineManifestName] = true
+
+				check(fmt.Sprintf("/cluster/inlineManifests/%d/contents", i), manifest.InlineManifestContents)
+			}
+		}
+	}
+
+	return findings
+}
+
+func manifestFault(content string) (err error) {
+	// As where documents are read: the parser has panicked on malformed input before.
+	defer func() {
+		if recover() != nil {
+			err = errNoYAML
+		}
+	}()
+
+	decoder := yaml.NewDecoder(strings.NewReader(content))
+
+	for {
+		var manifest any
+
+		switch err := decoder.Decode(&manifest); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return errNoYAML
+		case manifest == nil:
+			continue
+		}
+
+		object, _ := manifest.(map[string]any)
+		if apiVersion, _ := object["apiVersion"].(string); apiVersion == "" {
+			return errNoManifest
+		}
+
+		if kind, _ := object["kind"].(string); kind == "" {
+			return errNoManifest
+		}
+	}
+}
+
+// doubleManifests finds inline manifests of one name in both layouts: Talos would apply one of the two.
+func doubleManifests(documents []config.Document) []finding {
+	_, cluster := legacyOf(documents)
+
+	legacy := map[string]int{}
+	for i, manifest := range cluster.ClusterInlineManifests {
+		legacy[manifest.InlineManifestName] = i
+	}
+
+	if len(legacy) == 0 {
+		return nil
+	}
+
+	var findings []finding
+
+	for _, document := range documents {
+		manifest, ok := document.(*k8s.KubeInlineManifestConfigV1Alpha1)
+		if !ok {
+			continue
+		}
+
+		if i, double := legacy[manifest.MetaName]; double {
+			findings = append(findings, finding{
+				document: merge.ID{Kind: merge.LegacyKind}, field: fmt.Sprintf("/cluster/inlineManifests/%d/name", i),
+				err: fmt.Errorf("is the name of %s too, and Talos would apply one of the two: choose another", merge.IDOf(manifest)),
+			})
+		}
+	}
+
+	return findings
+}
