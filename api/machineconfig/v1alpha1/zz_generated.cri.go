@@ -4,6 +4,23 @@
 
 package v1alpha1
 
+// Adds to containerd's configuration (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/cricustomizationconfig
+type CRICustomizationConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	Content *string `json:"content,omitempty"`
+
+	// In place of content.
+	// +optional
+	ContentFrom *ValueSource `json:"contentFrom,omitempty" resolves:"content"`
+}
+
 type CRILocalImageCacheConfig struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
@@ -24,6 +41,43 @@ type ImageCacheConfig struct {
 	Local *CRILocalImageCacheConfig `json:"local,omitempty"`
 }
 
+// Sets the credentials for a registry.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registryauthconfig
+type RegistryAuthConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Username *string `json:"username,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="password: a credential; use passwordSecretRef",reason="FieldValueForbidden"
+	Password *RefusedValue `json:"password,omitempty" refused:"password: a credential; use passwordSecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	PasswordSecretRef *SecretKeyReference `json:"passwordSecretRef,omitempty" resolves:"password"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="auth: a credential; use authSecretRef",reason="FieldValueForbidden"
+	Auth *RefusedValue `json:"auth,omitempty" refused:"auth: a credential; use authSecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	AuthSecretRef *SecretKeyReference `json:"authSecretRef,omitempty" resolves:"auth"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="identityToken: a credential; use identityTokenSecretRef",reason="FieldValueForbidden"
+	IdentityToken *RefusedValue `json:"identityToken,omitempty" refused:"identityToken: a credential; use identityTokenSecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	IdentityTokenSecretRef *SecretKeyReference `json:"identityTokenSecretRef,omitempty" resolves:"identityToken"`
+}
+
 // Sets where images of a registry are pulled from.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrymirrorconfig
 type RegistryMirrorConfig struct {
@@ -39,4 +93,23 @@ type RegistryMirrorConfig struct {
 
 	// +optional
 	SkipFallback *bool `json:"skipFallback,omitempty"`
+}
+
+// Sets authorities and client certificate for a registry.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrytlsconfig
+type RegistryTLSConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	ClientIdentity *MetaCertificateAndKey `json:"clientIdentity,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	CA *string `json:"ca,omitempty"`
+
+	// +optional
+	InsecureSkipVerify *bool `json:"insecureSkipVerify,omitempty"`
 }

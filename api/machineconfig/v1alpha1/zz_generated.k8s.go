@@ -37,6 +37,11 @@ type KubeAPIServerConfig struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Env map[string]string `json:"env,omitzero"`
 
+	// Adds to env, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	EnvFrom map[string]ValueSource `json:"envFrom,omitzero" resolves:"env"`
+
 	// +optional
 	Resources *K8sResourcesConfig `json:"resources,omitempty"`
 
@@ -71,6 +76,11 @@ type KubeControllerManagerConfig struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Env map[string]string `json:"env,omitzero"`
 
+	// Adds to env, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	EnvFrom map[string]ValueSource `json:"envFrom,omitzero" resolves:"env"`
+
 	// +optional
 	Resources *K8sResourcesConfig `json:"resources,omitempty"`
 }
@@ -84,6 +94,44 @@ type KubeCoreDNSConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
+}
+
+// Applies Kubernetes manifests from a URL (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeexternalmanifestconfig
+type KubeExternalManifestConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Headers map[string]string `json:"headers,omitzero"`
+
+	// Adds to headers, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	HeadersFrom map[string]ValueSource `json:"headersFrom,omitzero" resolves:"headers"`
+
+	// +optional
+	URL *MetaURL `json:"url,omitempty"`
+}
+
+// Applies Kubernetes manifests that stand here (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeinlinemanifestconfig
+type KubeInlineManifestConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1048576
+	Manifest *string `json:"manifest,omitempty"`
+
+	// In place of manifest.
+	// +optional
+	ManifestFrom *ValueSource `json:"manifestFrom,omitempty" resolves:"manifest"`
 }
 
 // Sets the cluster's DNS domain and its pod and service networks (Talos 1.14).
@@ -196,8 +244,30 @@ type KubeSchedulerConfig struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Env map[string]string `json:"env,omitzero"`
 
+	// Adds to env, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	EnvFrom map[string]ValueSource `json:"envFrom,omitzero" resolves:"env"`
+
 	// +optional
 	Resources *K8sResourcesConfig `json:"resources,omitempty"`
+}
+
+// Runs a pod without the API server (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubestaticpodconfig
+type KubeStaticPodConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="pod: whole pods are too large for the schema; use podFrom",reason="FieldValueForbidden"
+	Pod *RefusedObject `json:"pod,omitempty" refused:"pod: whole pods are too large for the schema; use podFrom"`
+
+	// A Pod in YAML or JSON, in a key of a Secret or ConfigMap of this namespace.
+	// +optional
+	PodFrom *ValueSource `json:"podFrom,omitempty" resolves:"pod" form:"pod"`
 }
 
 // Gives pods in the cluster access to the Talos API (Talos 1.14).

@@ -378,6 +378,27 @@ type EthernetConfig struct {
 	WakeOnLan []NethelpersWOLMode `json:"wakeOnLan,omitzero"`
 }
 
+// Shares a virtual IP address of Hetzner Cloud between control-plane machines.
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/hcloudvipconfig
+type HCloudVIPConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Link *string `json:"link,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="apiToken: a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
+	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"apiToken: a credential; use apiTokenSecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	APITokenSecretRef *SecretKeyReference `json:"apiTokenSecretRef,omitempty" resolves:"apiToken"`
+}
+
 // Has the network count as up only while a URL answers (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/httpprobeconfig
 type HTTPProbeConfig struct {

@@ -4,6 +4,39 @@
 
 package v1alpha1
 
+// Sets environment variables of Talos' services, such as proxies (Talos 1.13).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/environmentconfig
+type EnvironmentConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Variables map[string]string `json:"variables,omitzero"`
+
+	// Adds to variables, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	VariablesFrom map[string]ValueSource `json:"variablesFrom,omitzero" resolves:"variables"`
+}
+
+// Writes a file in /etc (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/etcfileconfig
+type EtcFileConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	Mode *RuntimeEtcFileMode `json:"mode,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	Contents *string `json:"contents,omitempty"`
+
+	// In place of contents.
+	// +optional
+	ContentsFrom *ValueSource `json:"contentsFrom,omitempty" resolves:"contents"`
+}
+
 // Sends Talos' events to an endpoint.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/eventsinkconfig
 type EventSinkConfig struct {

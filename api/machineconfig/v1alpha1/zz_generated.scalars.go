@@ -40,6 +40,12 @@ type BlockVolumeType string
 // +kubebuilder:validation:MaxLength=4096
 type CELExpression string
 
+// +kubebuilder:validation:Enum="none";"host"
+type ConfigContainerNetworkMode string
+
+// +kubebuilder:validation:Enum="restricted";"privileged"
+type ConfigContainerSecurityProfile string
+
 // An IP address.
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`
@@ -185,6 +191,11 @@ func (v *Quantity) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes what was read.
 func (v Quantity) MarshalJSON() ([]byte, error) { return intstr.IntOrString(v).MarshalJSON() }
+
+// File permissions; the octal 0644 is 420.
+// +kubebuilder:validation:Minimum=0
+// +kubebuilder:validation:Maximum=4095
+type RuntimeEtcFileMode int64
 
 // +kubebuilder:validation:Enum="linear";"raid1";"raid0";"raid10"
 type StorageLVMLogicalVolumeType string

@@ -6,7 +6,7 @@ package v1alpha1
 
 // DocumentKind names the kind of a Talos document.
 //
-// +kubebuilder:validation:Enum=BGPInstanceConfig;BlackholeRouteConfig;BondConfig;BridgeConfig;Config;DHCPv4Config;DHCPv6Config;DiscoveryServiceConfig;DummyLinkConfig;EthernetConfig;EventSinkConfig;ExistingVolumeConfig;ExternalVolumeConfig;FilesystemScrubConfig;FilesystemTrimConfig;HTTPProbeConfig;HostnameConfig;ImageCacheConfig;ImageVerificationConfig;KernelModuleConfig;KmsgLogConfig;KubeAPIServerConfig;KubeControllerManagerConfig;KubeCoreDNSConfig;KubeNetworkConfig;KubeNodeConfig;KubePrismConfig;KubeProxyConfig;KubeSchedulerConfig;KubeSpanConfig;KubeSpanEndpointsConfig;KubeTalosAPIAccessConfig;KubeletConfig;LVMLogicalVolumeConfig;LVMVolumeGroupConfig;Layer2VIPConfig;LinkAliasConfig;LinkConfig;NetworkDefaultActionConfig;NetworkRuleConfig;OOMConfig;PCIDriverRebindConfig;RAIDArrayConfig;RawVolumeConfig;RegistryMirrorConfig;ResolverConfig;RoutingRuleConfig;SecurityProfileConfig;StaticHostConfig;SwapVolumeConfig;SysctlConfig;SysfsConfig;TCPProbeConfig;TimeSyncConfig;TrustedRootsConfig;UdevRulesConfig;UnattendedInstallConfig;UserVolumeConfig;VLANConfig;VRFConfig;VethConfig;VolumeConfig;WatchdogTimerConfig;WireguardConfig;ZswapConfig
+// +kubebuilder:validation:Enum=BGPInstanceConfig;BlackholeRouteConfig;BondConfig;BridgeConfig;CRICustomizationConfig;Config;ContainerConfig;DHCPv4Config;DHCPv6Config;DiscoveryServiceConfig;DummyLinkConfig;EnvironmentConfig;EtcFileConfig;EthernetConfig;EventSinkConfig;ExistingVolumeConfig;ExtensionServiceConfig;ExternalVolumeConfig;FilesystemScrubConfig;FilesystemTrimConfig;HCloudVIPConfig;HTTPProbeConfig;HostnameConfig;ImageCacheConfig;ImageVerificationConfig;KernelModuleConfig;KmsgLogConfig;KubeAPIServerConfig;KubeControllerManagerConfig;KubeCoreDNSConfig;KubeExternalManifestConfig;KubeInlineManifestConfig;KubeNetworkConfig;KubeNodeConfig;KubePrismConfig;KubeProxyConfig;KubeSchedulerConfig;KubeSpanConfig;KubeSpanEndpointsConfig;KubeStaticPodConfig;KubeTalosAPIAccessConfig;KubeletConfig;LVMLogicalVolumeConfig;LVMVolumeGroupConfig;Layer2VIPConfig;LinkAliasConfig;LinkConfig;NetworkDefaultActionConfig;NetworkRuleConfig;OOMConfig;PCIDriverRebindConfig;RAIDArrayConfig;RawVolumeConfig;RegistryAuthConfig;RegistryMirrorConfig;RegistryTLSConfig;ResolverConfig;RoutingRuleConfig;SecurityProfileConfig;StaticHostConfig;SwapVolumeConfig;SysctlConfig;SysfsConfig;TCPProbeConfig;TimeSyncConfig;TrustedRootsConfig;UdevRulesConfig;UnattendedInstallConfig;UserVolumeConfig;VLANConfig;VRFConfig;VethConfig;VolumeConfig;WatchdogTimerConfig;WireguardConfig;ZswapConfig
 // +kubebuilder:validation:MaxLength=27
 type DocumentKind string
 
@@ -16,17 +16,23 @@ const (
 	KindBlackholeRouteConfig        DocumentKind = "BlackholeRouteConfig"
 	KindBondConfig                  DocumentKind = "BondConfig"
 	KindBridgeConfig                DocumentKind = "BridgeConfig"
+	KindCRICustomizationConfig      DocumentKind = "CRICustomizationConfig"
 	KindConfig                      DocumentKind = "Config"
+	KindContainerConfig             DocumentKind = "ContainerConfig"
 	KindDHCPv4Config                DocumentKind = "DHCPv4Config"
 	KindDHCPv6Config                DocumentKind = "DHCPv6Config"
 	KindDiscoveryServiceConfig      DocumentKind = "DiscoveryServiceConfig"
 	KindDummyLinkConfig             DocumentKind = "DummyLinkConfig"
+	KindEnvironmentConfig           DocumentKind = "EnvironmentConfig"
+	KindEtcFileConfig               DocumentKind = "EtcFileConfig"
 	KindEthernetConfig              DocumentKind = "EthernetConfig"
 	KindEventSinkConfig             DocumentKind = "EventSinkConfig"
 	KindExistingVolumeConfig        DocumentKind = "ExistingVolumeConfig"
+	KindExtensionServiceConfig      DocumentKind = "ExtensionServiceConfig"
 	KindExternalVolumeConfig        DocumentKind = "ExternalVolumeConfig"
 	KindFilesystemScrubConfig       DocumentKind = "FilesystemScrubConfig"
 	KindFilesystemTrimConfig        DocumentKind = "FilesystemTrimConfig"
+	KindHCloudVIPConfig             DocumentKind = "HCloudVIPConfig"
 	KindHTTPProbeConfig             DocumentKind = "HTTPProbeConfig"
 	KindHostnameConfig              DocumentKind = "HostnameConfig"
 	KindImageCacheConfig            DocumentKind = "ImageCacheConfig"
@@ -36,6 +42,8 @@ const (
 	KindKubeAPIServerConfig         DocumentKind = "KubeAPIServerConfig"
 	KindKubeControllerManagerConfig DocumentKind = "KubeControllerManagerConfig"
 	KindKubeCoreDNSConfig           DocumentKind = "KubeCoreDNSConfig"
+	KindKubeExternalManifestConfig  DocumentKind = "KubeExternalManifestConfig"
+	KindKubeInlineManifestConfig    DocumentKind = "KubeInlineManifestConfig"
 	KindKubeNetworkConfig           DocumentKind = "KubeNetworkConfig"
 	KindKubeNodeConfig              DocumentKind = "KubeNodeConfig"
 	KindKubePrismConfig             DocumentKind = "KubePrismConfig"
@@ -43,6 +51,7 @@ const (
 	KindKubeSchedulerConfig         DocumentKind = "KubeSchedulerConfig"
 	KindKubeSpanConfig              DocumentKind = "KubeSpanConfig"
 	KindKubeSpanEndpointsConfig     DocumentKind = "KubeSpanEndpointsConfig"
+	KindKubeStaticPodConfig         DocumentKind = "KubeStaticPodConfig"
 	KindKubeTalosAPIAccessConfig    DocumentKind = "KubeTalosAPIAccessConfig"
 	KindKubeletConfig               DocumentKind = "KubeletConfig"
 	KindLVMLogicalVolumeConfig      DocumentKind = "LVMLogicalVolumeConfig"
@@ -56,7 +65,9 @@ const (
 	KindPCIDriverRebindConfig       DocumentKind = "PCIDriverRebindConfig"
 	KindRAIDArrayConfig             DocumentKind = "RAIDArrayConfig"
 	KindRawVolumeConfig             DocumentKind = "RawVolumeConfig"
+	KindRegistryAuthConfig          DocumentKind = "RegistryAuthConfig"
 	KindRegistryMirrorConfig        DocumentKind = "RegistryMirrorConfig"
+	KindRegistryTLSConfig           DocumentKind = "RegistryTLSConfig"
 	KindResolverConfig              DocumentKind = "ResolverConfig"
 	KindRoutingRuleConfig           DocumentKind = "RoutingRuleConfig"
 	KindSecurityProfileConfig       DocumentKind = "SecurityProfileConfig"
@@ -82,8 +93,8 @@ const (
 // Document is one Talos document. It sets kind, and the field that kind names.
 //
 // +union
-// +kubebuilder:validation:XValidation:rule="[has(self.bgpInstanceConfig),has(self.blackholeRouteConfig),has(self.bondConfig),has(self.bridgeConfig),has(self.config),has(self.dhcpv4Config),has(self.dhcpv6Config),has(self.discoveryServiceConfig),has(self.dummyLinkConfig),has(self.ethernetConfig),has(self.eventSinkConfig),has(self.existingVolumeConfig),has(self.externalVolumeConfig),has(self.filesystemScrubConfig),has(self.filesystemTrimConfig),has(self.httpProbeConfig),has(self.hostnameConfig),has(self.imageCacheConfig),has(self.imageVerificationConfig),has(self.kernelModuleConfig),has(self.kmsgLogConfig),has(self.kubeAPIServerConfig),has(self.kubeControllerManagerConfig),has(self.kubeCoreDNSConfig),has(self.kubeNetworkConfig),has(self.kubeNodeConfig),has(self.kubePrismConfig),has(self.kubeProxyConfig),has(self.kubeSchedulerConfig),has(self.kubeSpanConfig),has(self.kubeSpanEndpointsConfig),has(self.kubeTalosAPIAccessConfig),has(self.kubeletConfig),has(self.lvmLogicalVolumeConfig),has(self.lvmVolumeGroupConfig),has(self.layer2VIPConfig),has(self.linkAliasConfig),has(self.linkConfig),has(self.networkDefaultActionConfig),has(self.networkRuleConfig),has(self.oomConfig),has(self.pciDriverRebindConfig),has(self.raidArrayConfig),has(self.rawVolumeConfig),has(self.registryMirrorConfig),has(self.resolverConfig),has(self.routingRuleConfig),has(self.securityProfileConfig),has(self.staticHostConfig),has(self.swapVolumeConfig),has(self.sysctlConfig),has(self.sysfsConfig),has(self.tcpProbeConfig),has(self.timeSyncConfig),has(self.trustedRootsConfig),has(self.udevRulesConfig),has(self.unattendedInstallConfig),has(self.userVolumeConfig),has(self.vlanConfig),has(self.vrfConfig),has(self.vethConfig),has(self.volumeConfig),has(self.watchdogTimerConfig),has(self.wireguardConfig),has(self.zswapConfig)].filter(x,x).size()==1",message="a document sets exactly one field next to kind"
-// +kubebuilder:validation:XValidation:rule="[self.kind].all(k,(k!='BGPInstanceConfig'||has(self.bgpInstanceConfig))&&(k!='BlackholeRouteConfig'||has(self.blackholeRouteConfig))&&(k!='BondConfig'||has(self.bondConfig))&&(k!='BridgeConfig'||has(self.bridgeConfig))&&(k!='Config'||has(self.config))&&(k!='DHCPv4Config'||has(self.dhcpv4Config))&&(k!='DHCPv6Config'||has(self.dhcpv6Config))&&(k!='DiscoveryServiceConfig'||has(self.discoveryServiceConfig))&&(k!='DummyLinkConfig'||has(self.dummyLinkConfig))&&(k!='EthernetConfig'||has(self.ethernetConfig))&&(k!='EventSinkConfig'||has(self.eventSinkConfig))&&(k!='ExistingVolumeConfig'||has(self.existingVolumeConfig))&&(k!='ExternalVolumeConfig'||has(self.externalVolumeConfig))&&(k!='FilesystemScrubConfig'||has(self.filesystemScrubConfig))&&(k!='FilesystemTrimConfig'||has(self.filesystemTrimConfig))&&(k!='HTTPProbeConfig'||has(self.httpProbeConfig))&&(k!='HostnameConfig'||has(self.hostnameConfig))&&(k!='ImageCacheConfig'||has(self.imageCacheConfig))&&(k!='ImageVerificationConfig'||has(self.imageVerificationConfig))&&(k!='KernelModuleConfig'||has(self.kernelModuleConfig))&&(k!='KmsgLogConfig'||has(self.kmsgLogConfig))&&(k!='KubeAPIServerConfig'||has(self.kubeAPIServerConfig))&&(k!='KubeControllerManagerConfig'||has(self.kubeControllerManagerConfig))&&(k!='KubeCoreDNSConfig'||has(self.kubeCoreDNSConfig))&&(k!='KubeNetworkConfig'||has(self.kubeNetworkConfig))&&(k!='KubeNodeConfig'||has(self.kubeNodeConfig))&&(k!='KubePrismConfig'||has(self.kubePrismConfig))&&(k!='KubeProxyConfig'||has(self.kubeProxyConfig))&&(k!='KubeSchedulerConfig'||has(self.kubeSchedulerConfig))&&(k!='KubeSpanConfig'||has(self.kubeSpanConfig))&&(k!='KubeSpanEndpointsConfig'||has(self.kubeSpanEndpointsConfig))&&(k!='KubeTalosAPIAccessConfig'||has(self.kubeTalosAPIAccessConfig))&&(k!='KubeletConfig'||has(self.kubeletConfig))&&(k!='LVMLogicalVolumeConfig'||has(self.lvmLogicalVolumeConfig))&&(k!='LVMVolumeGroupConfig'||has(self.lvmVolumeGroupConfig))&&(k!='Layer2VIPConfig'||has(self.layer2VIPConfig))&&(k!='LinkAliasConfig'||has(self.linkAliasConfig))&&(k!='LinkConfig'||has(self.linkConfig))&&(k!='NetworkDefaultActionConfig'||has(self.networkDefaultActionConfig))&&(k!='NetworkRuleConfig'||has(self.networkRuleConfig))&&(k!='OOMConfig'||has(self.oomConfig))&&(k!='PCIDriverRebindConfig'||has(self.pciDriverRebindConfig))&&(k!='RAIDArrayConfig'||has(self.raidArrayConfig))&&(k!='RawVolumeConfig'||has(self.rawVolumeConfig))&&(k!='RegistryMirrorConfig'||has(self.registryMirrorConfig))&&(k!='ResolverConfig'||has(self.resolverConfig))&&(k!='RoutingRuleConfig'||has(self.routingRuleConfig))&&(k!='SecurityProfileConfig'||has(self.securityProfileConfig))&&(k!='StaticHostConfig'||has(self.staticHostConfig))&&(k!='SwapVolumeConfig'||has(self.swapVolumeConfig))&&(k!='SysctlConfig'||has(self.sysctlConfig))&&(k!='SysfsConfig'||has(self.sysfsConfig))&&(k!='TCPProbeConfig'||has(self.tcpProbeConfig))&&(k!='TimeSyncConfig'||has(self.timeSyncConfig))&&(k!='TrustedRootsConfig'||has(self.trustedRootsConfig))&&(k!='UdevRulesConfig'||has(self.udevRulesConfig))&&(k!='UnattendedInstallConfig'||has(self.unattendedInstallConfig))&&(k!='UserVolumeConfig'||has(self.userVolumeConfig))&&(k!='VLANConfig'||has(self.vlanConfig))&&(k!='VRFConfig'||has(self.vrfConfig))&&(k!='VethConfig'||has(self.vethConfig))&&(k!='VolumeConfig'||has(self.volumeConfig))&&(k!='WatchdogTimerConfig'||has(self.watchdogTimerConfig))&&(k!='WireguardConfig'||has(self.wireguardConfig))&&(k!='ZswapConfig'||has(self.zswapConfig)))",message="a document sets the field that its kind names, the kind in lower camel case: for example, hostnameConfig for kind HostnameConfig"
+// +kubebuilder:validation:XValidation:rule="[has(self.bgpInstanceConfig),has(self.blackholeRouteConfig),has(self.bondConfig),has(self.bridgeConfig),has(self.criCustomizationConfig),has(self.config),has(self.containerConfig),has(self.dhcpv4Config),has(self.dhcpv6Config),has(self.discoveryServiceConfig),has(self.dummyLinkConfig),has(self.environmentConfig),has(self.etcFileConfig),has(self.ethernetConfig),has(self.eventSinkConfig),has(self.existingVolumeConfig),has(self.extensionServiceConfig),has(self.externalVolumeConfig),has(self.filesystemScrubConfig),has(self.filesystemTrimConfig),has(self.hCloudVIPConfig),has(self.httpProbeConfig),has(self.hostnameConfig),has(self.imageCacheConfig),has(self.imageVerificationConfig),has(self.kernelModuleConfig),has(self.kmsgLogConfig),has(self.kubeAPIServerConfig),has(self.kubeControllerManagerConfig),has(self.kubeCoreDNSConfig),has(self.kubeExternalManifestConfig),has(self.kubeInlineManifestConfig),has(self.kubeNetworkConfig),has(self.kubeNodeConfig),has(self.kubePrismConfig),has(self.kubeProxyConfig),has(self.kubeSchedulerConfig),has(self.kubeSpanConfig),has(self.kubeSpanEndpointsConfig),has(self.kubeStaticPodConfig),has(self.kubeTalosAPIAccessConfig),has(self.kubeletConfig),has(self.lvmLogicalVolumeConfig),has(self.lvmVolumeGroupConfig),has(self.layer2VIPConfig),has(self.linkAliasConfig),has(self.linkConfig),has(self.networkDefaultActionConfig),has(self.networkRuleConfig),has(self.oomConfig),has(self.pciDriverRebindConfig),has(self.raidArrayConfig),has(self.rawVolumeConfig),has(self.registryAuthConfig),has(self.registryMirrorConfig),has(self.registryTLSConfig),has(self.resolverConfig),has(self.routingRuleConfig),has(self.securityProfileConfig),has(self.staticHostConfig),has(self.swapVolumeConfig),has(self.sysctlConfig),has(self.sysfsConfig),has(self.tcpProbeConfig),has(self.timeSyncConfig),has(self.trustedRootsConfig),has(self.udevRulesConfig),has(self.unattendedInstallConfig),has(self.userVolumeConfig),has(self.vlanConfig),has(self.vrfConfig),has(self.vethConfig),has(self.volumeConfig),has(self.watchdogTimerConfig),has(self.wireguardConfig),has(self.zswapConfig)].filter(x,x).size()==1",message="a document sets exactly one field next to kind"
+// +kubebuilder:validation:XValidation:rule="[self.kind].all(k,(k!='BGPInstanceConfig'||has(self.bgpInstanceConfig))&&(k!='BlackholeRouteConfig'||has(self.blackholeRouteConfig))&&(k!='BondConfig'||has(self.bondConfig))&&(k!='BridgeConfig'||has(self.bridgeConfig))&&(k!='CRICustomizationConfig'||has(self.criCustomizationConfig))&&(k!='Config'||has(self.config))&&(k!='ContainerConfig'||has(self.containerConfig))&&(k!='DHCPv4Config'||has(self.dhcpv4Config))&&(k!='DHCPv6Config'||has(self.dhcpv6Config))&&(k!='DiscoveryServiceConfig'||has(self.discoveryServiceConfig))&&(k!='DummyLinkConfig'||has(self.dummyLinkConfig))&&(k!='EnvironmentConfig'||has(self.environmentConfig))&&(k!='EtcFileConfig'||has(self.etcFileConfig))&&(k!='EthernetConfig'||has(self.ethernetConfig))&&(k!='EventSinkConfig'||has(self.eventSinkConfig))&&(k!='ExistingVolumeConfig'||has(self.existingVolumeConfig))&&(k!='ExtensionServiceConfig'||has(self.extensionServiceConfig))&&(k!='ExternalVolumeConfig'||has(self.externalVolumeConfig))&&(k!='FilesystemScrubConfig'||has(self.filesystemScrubConfig))&&(k!='FilesystemTrimConfig'||has(self.filesystemTrimConfig))&&(k!='HCloudVIPConfig'||has(self.hCloudVIPConfig))&&(k!='HTTPProbeConfig'||has(self.httpProbeConfig))&&(k!='HostnameConfig'||has(self.hostnameConfig))&&(k!='ImageCacheConfig'||has(self.imageCacheConfig))&&(k!='ImageVerificationConfig'||has(self.imageVerificationConfig))&&(k!='KernelModuleConfig'||has(self.kernelModuleConfig))&&(k!='KmsgLogConfig'||has(self.kmsgLogConfig))&&(k!='KubeAPIServerConfig'||has(self.kubeAPIServerConfig))&&(k!='KubeControllerManagerConfig'||has(self.kubeControllerManagerConfig))&&(k!='KubeCoreDNSConfig'||has(self.kubeCoreDNSConfig))&&(k!='KubeExternalManifestConfig'||has(self.kubeExternalManifestConfig))&&(k!='KubeInlineManifestConfig'||has(self.kubeInlineManifestConfig))&&(k!='KubeNetworkConfig'||has(self.kubeNetworkConfig))&&(k!='KubeNodeConfig'||has(self.kubeNodeConfig))&&(k!='KubePrismConfig'||has(self.kubePrismConfig))&&(k!='KubeProxyConfig'||has(self.kubeProxyConfig))&&(k!='KubeSchedulerConfig'||has(self.kubeSchedulerConfig))&&(k!='KubeSpanConfig'||has(self.kubeSpanConfig))&&(k!='KubeSpanEndpointsConfig'||has(self.kubeSpanEndpointsConfig))&&(k!='KubeStaticPodConfig'||has(self.kubeStaticPodConfig))&&(k!='KubeTalosAPIAccessConfig'||has(self.kubeTalosAPIAccessConfig))&&(k!='KubeletConfig'||has(self.kubeletConfig))&&(k!='LVMLogicalVolumeConfig'||has(self.lvmLogicalVolumeConfig))&&(k!='LVMVolumeGroupConfig'||has(self.lvmVolumeGroupConfig))&&(k!='Layer2VIPConfig'||has(self.layer2VIPConfig))&&(k!='LinkAliasConfig'||has(self.linkAliasConfig))&&(k!='LinkConfig'||has(self.linkConfig))&&(k!='NetworkDefaultActionConfig'||has(self.networkDefaultActionConfig))&&(k!='NetworkRuleConfig'||has(self.networkRuleConfig))&&(k!='OOMConfig'||has(self.oomConfig))&&(k!='PCIDriverRebindConfig'||has(self.pciDriverRebindConfig))&&(k!='RAIDArrayConfig'||has(self.raidArrayConfig))&&(k!='RawVolumeConfig'||has(self.rawVolumeConfig))&&(k!='RegistryAuthConfig'||has(self.registryAuthConfig))&&(k!='RegistryMirrorConfig'||has(self.registryMirrorConfig))&&(k!='RegistryTLSConfig'||has(self.registryTLSConfig))&&(k!='ResolverConfig'||has(self.resolverConfig))&&(k!='RoutingRuleConfig'||has(self.routingRuleConfig))&&(k!='SecurityProfileConfig'||has(self.securityProfileConfig))&&(k!='StaticHostConfig'||has(self.staticHostConfig))&&(k!='SwapVolumeConfig'||has(self.swapVolumeConfig))&&(k!='SysctlConfig'||has(self.sysctlConfig))&&(k!='SysfsConfig'||has(self.sysfsConfig))&&(k!='TCPProbeConfig'||has(self.tcpProbeConfig))&&(k!='TimeSyncConfig'||has(self.timeSyncConfig))&&(k!='TrustedRootsConfig'||has(self.trustedRootsConfig))&&(k!='UdevRulesConfig'||has(self.udevRulesConfig))&&(k!='UnattendedInstallConfig'||has(self.unattendedInstallConfig))&&(k!='UserVolumeConfig'||has(self.userVolumeConfig))&&(k!='VLANConfig'||has(self.vlanConfig))&&(k!='VRFConfig'||has(self.vrfConfig))&&(k!='VethConfig'||has(self.vethConfig))&&(k!='VolumeConfig'||has(self.volumeConfig))&&(k!='WatchdogTimerConfig'||has(self.watchdogTimerConfig))&&(k!='WireguardConfig'||has(self.wireguardConfig))&&(k!='ZswapConfig'||has(self.zswapConfig)))",message="a document sets the field that its kind names, the kind in lower camel case: for example, hostnameConfig for kind HostnameConfig"
 type Document struct {
 	// The kind of the document. Its content stands in the field of the same name.
 	// +unionDiscriminator
@@ -114,11 +125,23 @@ type Document struct {
 	// +optional
 	BridgeConfig *BridgeConfig `json:"bridgeConfig,omitempty"`
 
+	// Adds to containerd's configuration (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/cricustomizationconfig
+	// +unionMember
+	// +optional
+	CRICustomizationConfig *CRICustomizationConfig `json:"criCustomizationConfig,omitempty"`
+
 	// The machine and cluster settings that have no kind of their own in the node's Talos version.
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/v1alpha1/config
 	// +unionMember
 	// +optional
 	Config *Config `json:"config,omitempty"`
+
+	// Runs a container next to Talos' own services (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/container/containerconfig
+	// +unionMember
+	// +optional
+	ContainerConfig *ContainerConfig `json:"containerConfig,omitempty"`
 
 	// Asks for IPv4 addresses by DHCP on a link.
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/dhcpv4config
@@ -144,6 +167,18 @@ type Document struct {
 	// +optional
 	DummyLinkConfig *DummyLinkConfig `json:"dummyLinkConfig,omitempty"`
 
+	// Sets environment variables of Talos' services, such as proxies (Talos 1.13).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/environmentconfig
+	// +unionMember
+	// +optional
+	EnvironmentConfig *EnvironmentConfig `json:"environmentConfig,omitempty"`
+
+	// Writes a file in /etc (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/etcfileconfig
+	// +unionMember
+	// +optional
+	EtcFileConfig *EtcFileConfig `json:"etcFileConfig,omitempty"`
+
 	// Tunes a network card: offloads, rings, channels, wake on LAN.
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/ethernetconfig
 	// +unionMember
@@ -162,6 +197,12 @@ type Document struct {
 	// +optional
 	ExistingVolumeConfig *ExistingVolumeConfig `json:"existingVolumeConfig,omitempty"`
 
+	// Configures the service of a system extension.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/extensions/extensionserviceconfig
+	// +unionMember
+	// +optional
+	ExtensionServiceConfig *ExtensionServiceConfig `json:"extensionServiceConfig,omitempty"`
+
 	// Mounts a volume from outside the machine, at /var/mnt/<name> (Talos 1.13).
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/externalvolumeconfig
 	// +unionMember
@@ -179,6 +220,12 @@ type Document struct {
 	// +unionMember
 	// +optional
 	FilesystemTrimConfig *FilesystemTrimConfig `json:"filesystemTrimConfig,omitempty"`
+
+	// Shares a virtual IP address of Hetzner Cloud between control-plane machines.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/hcloudvipconfig
+	// +unionMember
+	// +optional
+	HCloudVIPConfig *HCloudVIPConfig `json:"hCloudVIPConfig,omitempty"`
 
 	// Has the network count as up only while a URL answers (Talos 1.14).
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/httpprobeconfig
@@ -234,6 +281,18 @@ type Document struct {
 	// +optional
 	KubeCoreDNSConfig *KubeCoreDNSConfig `json:"kubeCoreDNSConfig,omitempty"`
 
+	// Applies Kubernetes manifests from a URL (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeexternalmanifestconfig
+	// +unionMember
+	// +optional
+	KubeExternalManifestConfig *KubeExternalManifestConfig `json:"kubeExternalManifestConfig,omitempty"`
+
+	// Applies Kubernetes manifests that stand here (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeinlinemanifestconfig
+	// +unionMember
+	// +optional
+	KubeInlineManifestConfig *KubeInlineManifestConfig `json:"kubeInlineManifestConfig,omitempty"`
+
 	// Sets the cluster's DNS domain and its pod and service networks (Talos 1.14).
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubenetworkconfig
 	// +unionMember
@@ -275,6 +334,12 @@ type Document struct {
 	// +unionMember
 	// +optional
 	KubeSpanEndpointsConfig *KubeSpanEndpointsConfig `json:"kubeSpanEndpointsConfig,omitempty"`
+
+	// Runs a pod without the API server (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubestaticpodconfig
+	// +unionMember
+	// +optional
+	KubeStaticPodConfig *KubeStaticPodConfig `json:"kubeStaticPodConfig,omitempty"`
 
 	// Gives pods in the cluster access to the Talos API (Talos 1.14).
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubetalosapiaccessconfig
@@ -354,11 +419,23 @@ type Document struct {
 	// +optional
 	RawVolumeConfig *RawVolumeConfig `json:"rawVolumeConfig,omitempty"`
 
+	// Sets the credentials for a registry.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registryauthconfig
+	// +unionMember
+	// +optional
+	RegistryAuthConfig *RegistryAuthConfig `json:"registryAuthConfig,omitempty"`
+
 	// Sets where images of a registry are pulled from.
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrymirrorconfig
 	// +unionMember
 	// +optional
 	RegistryMirrorConfig *RegistryMirrorConfig `json:"registryMirrorConfig,omitempty"`
+
+	// Sets authorities and client certificate for a registry.
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrytlsconfig
+	// +unionMember
+	// +optional
+	RegistryTLSConfig *RegistryTLSConfig `json:"registryTLSConfig,omitempty"`
 
 	// Sets DNS servers, search domains and the host's DNS cache.
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/resolverconfig
@@ -501,8 +578,16 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindBridgeConfig)
 	}
 
+	if d.CRICustomizationConfig != nil {
+		kinds = append(kinds, KindCRICustomizationConfig)
+	}
+
 	if d.Config != nil {
 		kinds = append(kinds, KindConfig)
+	}
+
+	if d.ContainerConfig != nil {
+		kinds = append(kinds, KindContainerConfig)
 	}
 
 	if d.DHCPv4Config != nil {
@@ -521,6 +606,14 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindDummyLinkConfig)
 	}
 
+	if d.EnvironmentConfig != nil {
+		kinds = append(kinds, KindEnvironmentConfig)
+	}
+
+	if d.EtcFileConfig != nil {
+		kinds = append(kinds, KindEtcFileConfig)
+	}
+
 	if d.EthernetConfig != nil {
 		kinds = append(kinds, KindEthernetConfig)
 	}
@@ -533,6 +626,10 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindExistingVolumeConfig)
 	}
 
+	if d.ExtensionServiceConfig != nil {
+		kinds = append(kinds, KindExtensionServiceConfig)
+	}
+
 	if d.ExternalVolumeConfig != nil {
 		kinds = append(kinds, KindExternalVolumeConfig)
 	}
@@ -543,6 +640,10 @@ func (d *Document) populated() []DocumentKind {
 
 	if d.FilesystemTrimConfig != nil {
 		kinds = append(kinds, KindFilesystemTrimConfig)
+	}
+
+	if d.HCloudVIPConfig != nil {
+		kinds = append(kinds, KindHCloudVIPConfig)
 	}
 
 	if d.HTTPProbeConfig != nil {
@@ -581,6 +682,14 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindKubeCoreDNSConfig)
 	}
 
+	if d.KubeExternalManifestConfig != nil {
+		kinds = append(kinds, KindKubeExternalManifestConfig)
+	}
+
+	if d.KubeInlineManifestConfig != nil {
+		kinds = append(kinds, KindKubeInlineManifestConfig)
+	}
+
 	if d.KubeNetworkConfig != nil {
 		kinds = append(kinds, KindKubeNetworkConfig)
 	}
@@ -607,6 +716,10 @@ func (d *Document) populated() []DocumentKind {
 
 	if d.KubeSpanEndpointsConfig != nil {
 		kinds = append(kinds, KindKubeSpanEndpointsConfig)
+	}
+
+	if d.KubeStaticPodConfig != nil {
+		kinds = append(kinds, KindKubeStaticPodConfig)
 	}
 
 	if d.KubeTalosAPIAccessConfig != nil {
@@ -661,8 +774,16 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindRawVolumeConfig)
 	}
 
+	if d.RegistryAuthConfig != nil {
+		kinds = append(kinds, KindRegistryAuthConfig)
+	}
+
 	if d.RegistryMirrorConfig != nil {
 		kinds = append(kinds, KindRegistryMirrorConfig)
+	}
+
+	if d.RegistryTLSConfig != nil {
+		kinds = append(kinds, KindRegistryTLSConfig)
 	}
 
 	if d.ResolverConfig != nil {
@@ -759,8 +880,12 @@ func (d *Document) member(kind DocumentKind) any {
 		return &d.BondConfig
 	case KindBridgeConfig:
 		return &d.BridgeConfig
+	case KindCRICustomizationConfig:
+		return &d.CRICustomizationConfig
 	case KindConfig:
 		return &d.Config
+	case KindContainerConfig:
+		return &d.ContainerConfig
 	case KindDHCPv4Config:
 		return &d.DHCPv4Config
 	case KindDHCPv6Config:
@@ -769,18 +894,26 @@ func (d *Document) member(kind DocumentKind) any {
 		return &d.DiscoveryServiceConfig
 	case KindDummyLinkConfig:
 		return &d.DummyLinkConfig
+	case KindEnvironmentConfig:
+		return &d.EnvironmentConfig
+	case KindEtcFileConfig:
+		return &d.EtcFileConfig
 	case KindEthernetConfig:
 		return &d.EthernetConfig
 	case KindEventSinkConfig:
 		return &d.EventSinkConfig
 	case KindExistingVolumeConfig:
 		return &d.ExistingVolumeConfig
+	case KindExtensionServiceConfig:
+		return &d.ExtensionServiceConfig
 	case KindExternalVolumeConfig:
 		return &d.ExternalVolumeConfig
 	case KindFilesystemScrubConfig:
 		return &d.FilesystemScrubConfig
 	case KindFilesystemTrimConfig:
 		return &d.FilesystemTrimConfig
+	case KindHCloudVIPConfig:
+		return &d.HCloudVIPConfig
 	case KindHTTPProbeConfig:
 		return &d.HTTPProbeConfig
 	case KindHostnameConfig:
@@ -799,6 +932,10 @@ func (d *Document) member(kind DocumentKind) any {
 		return &d.KubeControllerManagerConfig
 	case KindKubeCoreDNSConfig:
 		return &d.KubeCoreDNSConfig
+	case KindKubeExternalManifestConfig:
+		return &d.KubeExternalManifestConfig
+	case KindKubeInlineManifestConfig:
+		return &d.KubeInlineManifestConfig
 	case KindKubeNetworkConfig:
 		return &d.KubeNetworkConfig
 	case KindKubeNodeConfig:
@@ -813,6 +950,8 @@ func (d *Document) member(kind DocumentKind) any {
 		return &d.KubeSpanConfig
 	case KindKubeSpanEndpointsConfig:
 		return &d.KubeSpanEndpointsConfig
+	case KindKubeStaticPodConfig:
+		return &d.KubeStaticPodConfig
 	case KindKubeTalosAPIAccessConfig:
 		return &d.KubeTalosAPIAccessConfig
 	case KindKubeletConfig:
@@ -839,8 +978,12 @@ func (d *Document) member(kind DocumentKind) any {
 		return &d.RAIDArrayConfig
 	case KindRawVolumeConfig:
 		return &d.RawVolumeConfig
+	case KindRegistryAuthConfig:
+		return &d.RegistryAuthConfig
 	case KindRegistryMirrorConfig:
 		return &d.RegistryMirrorConfig
+	case KindRegistryTLSConfig:
+		return &d.RegistryTLSConfig
 	case KindResolverConfig:
 		return &d.ResolverConfig
 	case KindRoutingRuleConfig:
@@ -897,6 +1040,10 @@ func (d *Document) Name() string {
 		return d.BondConfig.Name
 	case d.Kind == KindBridgeConfig && d.BridgeConfig != nil:
 		return d.BridgeConfig.Name
+	case d.Kind == KindCRICustomizationConfig && d.CRICustomizationConfig != nil:
+		return d.CRICustomizationConfig.Name
+	case d.Kind == KindContainerConfig && d.ContainerConfig != nil:
+		return d.ContainerConfig.Name
 	case d.Kind == KindDHCPv4Config && d.DHCPv4Config != nil:
 		return d.DHCPv4Config.Name
 	case d.Kind == KindDHCPv6Config && d.DHCPv6Config != nil:
@@ -905,18 +1052,30 @@ func (d *Document) Name() string {
 		return d.DiscoveryServiceConfig.Name
 	case d.Kind == KindDummyLinkConfig && d.DummyLinkConfig != nil:
 		return d.DummyLinkConfig.Name
+	case d.Kind == KindEtcFileConfig && d.EtcFileConfig != nil:
+		return d.EtcFileConfig.Name
 	case d.Kind == KindEthernetConfig && d.EthernetConfig != nil:
 		return d.EthernetConfig.Name
 	case d.Kind == KindExistingVolumeConfig && d.ExistingVolumeConfig != nil:
 		return d.ExistingVolumeConfig.Name
+	case d.Kind == KindExtensionServiceConfig && d.ExtensionServiceConfig != nil:
+		return d.ExtensionServiceConfig.Name
 	case d.Kind == KindExternalVolumeConfig && d.ExternalVolumeConfig != nil:
 		return d.ExternalVolumeConfig.Name
+	case d.Kind == KindHCloudVIPConfig && d.HCloudVIPConfig != nil:
+		return d.HCloudVIPConfig.Name
 	case d.Kind == KindHTTPProbeConfig && d.HTTPProbeConfig != nil:
 		return d.HTTPProbeConfig.Name
 	case d.Kind == KindKernelModuleConfig && d.KernelModuleConfig != nil:
 		return d.KernelModuleConfig.Name
 	case d.Kind == KindKmsgLogConfig && d.KmsgLogConfig != nil:
 		return d.KmsgLogConfig.Name
+	case d.Kind == KindKubeExternalManifestConfig && d.KubeExternalManifestConfig != nil:
+		return d.KubeExternalManifestConfig.Name
+	case d.Kind == KindKubeInlineManifestConfig && d.KubeInlineManifestConfig != nil:
+		return d.KubeInlineManifestConfig.Name
+	case d.Kind == KindKubeStaticPodConfig && d.KubeStaticPodConfig != nil:
+		return d.KubeStaticPodConfig.Name
 	case d.Kind == KindLVMLogicalVolumeConfig && d.LVMLogicalVolumeConfig != nil:
 		return d.LVMLogicalVolumeConfig.Name
 	case d.Kind == KindLVMVolumeGroupConfig && d.LVMVolumeGroupConfig != nil:
@@ -935,8 +1094,12 @@ func (d *Document) Name() string {
 		return d.RAIDArrayConfig.Name
 	case d.Kind == KindRawVolumeConfig && d.RawVolumeConfig != nil:
 		return d.RawVolumeConfig.Name
+	case d.Kind == KindRegistryAuthConfig && d.RegistryAuthConfig != nil:
+		return d.RegistryAuthConfig.Name
 	case d.Kind == KindRegistryMirrorConfig && d.RegistryMirrorConfig != nil:
 		return d.RegistryMirrorConfig.Name
+	case d.Kind == KindRegistryTLSConfig && d.RegistryTLSConfig != nil:
+		return d.RegistryTLSConfig.Name
 	case d.Kind == KindRoutingRuleConfig && d.RoutingRuleConfig != nil:
 		return d.RoutingRuleConfig.Name
 	case d.Kind == KindStaticHostConfig && d.StaticHostConfig != nil:

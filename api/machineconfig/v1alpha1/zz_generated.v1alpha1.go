@@ -38,6 +38,11 @@ type V1alpha1APIServerConfig struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Env map[string]string `json:"env,omitzero"`
 
+	// Adds to env, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	EnvFrom map[string]ValueSource `json:"envFrom,omitzero" resolves:"env"`
+
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
@@ -348,6 +353,11 @@ type V1alpha1ClusterConfig struct {
 	// +kubebuilder:validation:MaxProperties=256
 	ExtraManifestHeaders map[string]string `json:"extraManifestHeaders,omitzero"`
 
+	// Adds to extraManifestHeaders, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	ExtraManifestHeadersFrom map[string]ValueSource `json:"extraManifestHeadersFrom,omitzero" resolves:"extraManifestHeaders"`
+
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
@@ -379,6 +389,10 @@ type V1alpha1ClusterInlineManifest struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1048576
 	Contents *string `json:"contents,omitempty"`
+
+	// In place of contents.
+	// +optional
+	ContentsFrom *ValueSource `json:"contentsFrom,omitempty" resolves:"contents"`
 }
 
 type V1alpha1ClusterNetworkConfig struct {
@@ -430,6 +444,11 @@ type V1alpha1ControllerManagerConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Env map[string]string `json:"env,omitzero"`
+
+	// Adds to env, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	EnvFrom map[string]ValueSource `json:"envFrom,omitzero" resolves:"env"`
 
 	// +optional
 	Resources *V1alpha1ResourcesConfig `json:"resources,omitempty"`
@@ -526,18 +545,20 @@ type V1alpha1DeviceVIPConfig struct {
 	IP *string `json:"ip,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="vip.equinixMetal: a credential must not stand in a document, and no reference for it is offered yet",reason="FieldValueForbidden"
-	EquinixMetal *RefusedObject `json:"equinixMetal,omitempty" refused:"vip.equinixMetal: a credential must not stand in a document, and no reference for it is offered yet"`
+	EquinixMetal *V1alpha1VIPEquinixMetalConfig `json:"equinixMetal,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="vip.hcloud: a credential must not stand in a document, and no reference for it is offered yet",reason="FieldValueForbidden"
-	Hcloud *RefusedObject `json:"hcloud,omitempty" refused:"vip.hcloud: a credential must not stand in a document, and no reference for it is offered yet"`
+	Hcloud *V1alpha1VIPHCloudConfig `json:"hcloud,omitempty"`
 }
 
 type V1alpha1DeviceWireguardConfig struct {
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="wireguard.privateKey: a credential must not stand in a document, and no reference for it is offered yet",reason="FieldValueForbidden"
-	PrivateKey *RefusedValue `json:"privateKey,omitempty" refused:"wireguard.privateKey: a credential must not stand in a document, and no reference for it is offered yet"`
+	// +kubebuilder:validation:XValidation:rule="false",message="privateKey: a credential; use privateKeySecretRef",reason="FieldValueForbidden"
+	PrivateKey *RefusedValue `json:"privateKey,omitempty" refused:"privateKey: a credential; use privateKeySecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	PrivateKeySecretRef *SecretKeyReference `json:"privateKeySecretRef,omitempty" resolves:"privateKey"`
 
 	// +optional
 	ListenPort *int64 `json:"listenPort,omitempty"`
@@ -1047,8 +1068,14 @@ type V1alpha1MachineConfig struct {
 
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:XValidation:rule="false",message="machine.pods: not offered yet: whole pods are too large for the schema",reason="FieldValueForbidden"
-	Pods []RefusedObject `json:"pods,omitzero" refused:"machine.pods: not offered yet: whole pods are too large for the schema"`
+	// +kubebuilder:validation:XValidation:rule="false",message="pods: whole pods are too large for the schema; use podsFrom",reason="FieldValueForbidden"
+	Pods []RefusedObject `json:"pods,omitzero" refused:"pods: whole pods are too large for the schema; use podsFrom"`
+
+	// Pods in YAML or JSON, in keys of Secrets or ConfigMaps of this namespace.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	PodsFrom []ValueSource `json:"podsFrom,omitzero" resolves:"pods" form:"pod"`
 
 	// +optional
 	Network *V1alpha1NetworkConfig `json:"network,omitempty"`
@@ -1069,6 +1096,11 @@ type V1alpha1MachineConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Env map[string]string `json:"env,omitzero"`
+
+	// Adds to env, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	EnvFrom map[string]ValueSource `json:"envFrom,omitzero" resolves:"env"`
 
 	// +optional
 	Time *V1alpha1TimeConfig `json:"time,omitempty"`
@@ -1149,6 +1181,10 @@ type V1alpha1MachineFile struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	Content *string `json:"content,omitempty"`
+
+	// In place of content.
+	// +optional
+	ContentFrom *ValueSource `json:"contentFrom,omitempty" resolves:"content"`
 
 	// +optional
 	Permissions *V1alpha1FileMode `json:"permissions,omitempty"`
@@ -1285,13 +1321,42 @@ type V1alpha1RegistriesConfig struct {
 	Config map[string]V1alpha1RegistryConfig `json:"config,omitzero"`
 }
 
+type V1alpha1RegistryAuthConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Username *string `json:"username,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="password: a credential; use passwordSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
+	Password *RefusedValue `json:"password,omitempty" refused:"password: a credential; use passwordSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	PasswordSecretRef *SecretKeyReference `json:"passwordSecretRef,omitempty" resolves:"password"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="auth: a credential; use authSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
+	Auth *RefusedValue `json:"auth,omitempty" refused:"auth: a credential; use authSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	AuthSecretRef *SecretKeyReference `json:"authSecretRef,omitempty" resolves:"auth"`
+
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="identityToken: a credential; use identityTokenSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
+	IdentityToken *RefusedValue `json:"identityToken,omitempty" refused:"identityToken: a credential; use identityTokenSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	IdentityTokenSecretRef *SecretKeyReference `json:"identityTokenSecretRef,omitempty" resolves:"identityToken"`
+}
+
 type V1alpha1RegistryConfig struct {
 	// +optional
 	TLS *V1alpha1RegistryTLSConfig `json:"tls,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="auth: a credential; use TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
-	Auth *RefusedObject `json:"auth,omitempty" refused:"auth: a credential; use TalosClusterConfig.spec.registries[].authSecretRef"`
+	Auth *V1alpha1RegistryAuthConfig `json:"auth,omitempty"`
 }
 
 type V1alpha1RegistryKubernetesConfig struct {
@@ -1324,8 +1389,7 @@ type V1alpha1RegistryServiceConfig struct {
 
 type V1alpha1RegistryTLSConfig struct {
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="clientIdentity: a credential; use TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef",reason="FieldValueForbidden"
-	ClientIdentity *RefusedObject `json:"clientIdentity,omitempty" refused:"clientIdentity: a credential; use TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef"`
+	ClientIdentity *X509PEMEncodedCertificateAndKey `json:"clientIdentity,omitempty"`
 
 	// +optional
 	CA V1alpha1Base64Bytes `json:"ca,omitzero"`
@@ -1391,6 +1455,11 @@ type V1alpha1SchedulerConfig struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Env map[string]string `json:"env,omitzero"`
 
+	// Adds to env, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	EnvFrom map[string]ValueSource `json:"envFrom,omitzero" resolves:"env"`
+
 	// +optional
 	Resources *V1alpha1ResourcesConfig `json:"resources,omitempty"`
 
@@ -1427,6 +1496,26 @@ type V1alpha1UdevConfig struct {
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Rules []string `json:"rules,omitzero"`
+}
+
+type V1alpha1VIPEquinixMetalConfig struct {
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="apiToken: a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
+	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"apiToken: a credential; use apiTokenSecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	APITokenSecretRef *SecretKeyReference `json:"apiTokenSecretRef,omitempty" resolves:"apiToken"`
+}
+
+type V1alpha1VIPHCloudConfig struct {
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="apiToken: a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
+	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"apiToken: a credential; use apiTokenSecretRef"`
+
+	// A key of a Secret of this namespace.
+	// +optional
+	APITokenSecretRef *SecretKeyReference `json:"apiTokenSecretRef,omitempty" resolves:"apiToken"`
 }
 
 type V1alpha1Vlan struct {

@@ -144,6 +144,9 @@ func machinerysDocuments(t *testing.T, f func(name string, doc talos.Document)) 
 	}
 }
 
+// withoutTestData are the kinds for which machinery has no document in a file; maximal documents cover them.
+var withoutTestData = map[string]bool{"ContainerConfig": true}
+
 // TestRoundTripOfMachinerysTestData takes machinery -> typed -> machinery. A document with refused fields must be refused by
 // name; what is left of it without them must come back.
 func TestRoundTripOfMachinerysTestData(t *testing.T) {
@@ -204,8 +207,8 @@ func TestRoundTripOfMachinerysTestData(t *testing.T) {
 	for _, kind := range offeredKinds() {
 		t.Logf("%s: %d documents, %d of them with refused fields", kind, documents[kind], refusing[kind])
 
-		if documents[kind] == 0 {
-			t.Errorf("%s: machinery has no test data for it", kind)
+		if untested := documents[kind] == 0; untested != withoutTestData[kind] {
+			t.Errorf("%s: machinery has test data for it: %v, want %v", kind, !untested, !withoutTestData[kind])
 		}
 	}
 }

@@ -30,18 +30,12 @@ func (b *builder) fields(owner *types.Named, st *types.Struct, at string) []*Fie
 		case !tagged || name == "":
 			b.fail("%s: field %s has no yaml tag with a name; what it is called on the wire would be a guess", at, key)
 		default:
-			f := b.field(v, key, name, at+"."+name)
-			if f == nil {
-				continue
+			fields := b.withSibling(v, key, name, at+"."+name)
+			if len(fields) > 0 {
+				b.mergeNote(fields[0], tags.Get("merge"), key, at)
 			}
 
-			b.mergeNote(f, tags.Get("merge"), key, at)
-
-			out = append(out, f)
-
-			if sibling := b.sibling(f, v, key, at); sibling != nil {
-				out = append(out, sibling)
-			}
+			out = append(out, fields...)
 		}
 	}
 

@@ -65,6 +65,20 @@ const (
 	fromSuffix   = "From"
 )
 
+// withSibling is a field, and the one beside it that says where its value comes from, if there is one.
+func (b *builder) withSibling(v *types.Var, key, wire, at string) []*Field {
+	f := b.field(v, key, wire, at)
+	if f == nil {
+		return nil
+	}
+
+	if sibling := b.sibling(f, v, key, at); sibling != nil {
+		return []*Field{f, sibling}
+	}
+
+	return []*Field{f}
+}
+
 // sibling is the field that says where the value of another one comes from, nil if there is none.
 func (b *builder) sibling(f *Field, v *types.Var, key, at string) *Field {
 	row, ok := b.rows.reference(key)

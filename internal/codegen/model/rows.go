@@ -31,6 +31,7 @@ const (
 	inOverrides  = "override of "
 	inNotes      = "note on "
 	inLimits     = "limit of "
+	inObjects    = "object "
 	inReferences = "reference for "
 )
 
@@ -50,6 +51,7 @@ func indexTables(tables Tables) (*rowIndex, error) {
 		index(x, inOverrides, tables.Overrides, func(r Override) (string, string) { return r.Go, r.Reason }),
 		index(x, inLimits, tables.Limits, func(r Limit) (string, string) { return r.Go, r.Reason }),
 		index(x, inNotes, tables.Notes, func(r Note) (string, string) { return r.Go, r.Text }),
+		index(x, inObjects, tables.Objects, func(r ObjectRow) (string, string) { return r.Go, r.Reason }),
 		index(x, inReferences, tables.References, func(r ReferenceRow) (string, string) { return r.Go, r.Reason }),
 		notesThatFit(tables),
 		decidedTwice(tables),

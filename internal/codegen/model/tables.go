@@ -19,6 +19,8 @@ type Tables struct {
 	Scalars []ScalarRow
 	// Lists substitute named slice types that are plain lists on the wire.
 	Lists []ListRow
+	// Objects substitute structs that encode themselves.
+	Objects []ObjectRow
 	// Maps substitute named map types that are plain maps on the wire.
 	Maps []MapRow
 	// Refusals are fields that stay in the schema only to be refused with a message.

@@ -27,6 +27,10 @@ func (b *builder) typeOf(t types.Type, key, at string) (Type, bool) {
 			return Type{Shape: shape}, true
 		}
 	case *types.Slice:
+		if isBytes(t) && b.rows.inObject(key) {
+			return Type{Shape: Base64}, true
+		}
+
 		return b.listOf(t, key, at)
 	case *types.Map:
 		if basic, ok := t.Key().Underlying().(*types.Basic); ok && basic.Kind() == types.String && types.Unalias(t.Key()) == basic {
@@ -61,6 +65,10 @@ func (b *builder) namedType(named *types.Named, key, at string) (Type, bool) {
 		}
 
 		return b.listOf(slice, key, at)
+	}
+
+	if row, ok := b.rows.object(named); ok {
+		return b.objectType(named, row, at)
 	}
 
 	source := b.rows.shortType(named)

@@ -37,6 +37,13 @@ func limits() []model.Limit {
 	return []model.Limit{
 		{Go: "config/types/security.TrustedRootsConfigV1Alpha1.Certificates", MaxLength: 262144, Reason: content},
 		{Go: "config/types/security.ImagePublicKeyVerifierV1Alpha1.ConfigCertificate", MaxLength: 65536, Reason: "a certificate in PEM"},
+		{Go: "config/types/cri.CRICustomizationConfigV1Alpha1.CustomizationContent", MaxLength: 262144, Reason: content},
+		{Go: "config/types/cri.RegistryTLSConfigV1Alpha1.TLSCA", MaxLength: 262144, Reason: "certificates in PEM"},
+		{Go: "config/types/meta.CertificateAndKey.Cert", MaxLength: 65536, Reason: "certificates in PEM"},
+		{Go: "config/types/runtime.EtcFileConfigV1Alpha1.Contents", MaxLength: 262144, Reason: content},
+		{Go: "config/types/runtime/extensions.ConfigFile.ConfigFileContent", MaxLength: 262144, Reason: content},
+		{Go: modernK8s + "KubeInlineManifestConfigV1Alpha1.ManifestSpec", MaxLength: 1048576, Reason: content},
+		{Go: "github.com/siderolabs/crypto/x509.PEMEncodedCertificateAndKey.Crt", MaxLength: 65536, Reason: "certificates in PEM, in base64"},
 		{Go: legacy + "MachineFile.FileContent", MaxLength: 262144, Reason: content},
 		{Go: legacy + "ClusterInlineManifest.InlineManifestContents", MaxLength: 1048576, Reason: content},
 	}

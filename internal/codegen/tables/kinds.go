@@ -23,6 +23,7 @@ func networkKinds() []model.OfferedKind {
 		{Kind: "DHCPv6Config", Member: "dhcpv6Config", Doc: "Asks for IPv6 addresses by DHCP on a link."},
 		{Kind: "DummyLinkConfig", Doc: "Adds a dummy link."},
 		{Kind: "EthernetConfig", Doc: "Tunes a network card: offloads, rings, channels, wake on LAN."},
+		{Kind: "HCloudVIPConfig", Doc: "Shares a virtual IP address of Hetzner Cloud between control-plane machines."},
 		{Kind: "HTTPProbeConfig", Doc: "Has the network count as up only while a URL answers (Talos 1.14)."},
 		{Kind: "HostnameConfig", Doc: "Sets the hostname, or how Talos derives one."},
 		{Kind: "KubeSpanConfig", Doc: "Sets up KubeSpan, the WireGuard mesh between machines (Talos 1.13)."},
@@ -39,8 +40,8 @@ func networkKinds() []model.OfferedKind {
 		{Kind: "TimeSyncConfig", Doc: "Sets the time servers."},
 		{Kind: "VLANConfig", Doc: "Adds a VLAN to a link."},
 		{Kind: "VRFConfig", Doc: "Adds a virtual routing and forwarding domain (Talos 1.13)."},
-		{Kind: "WireguardConfig", Doc: "Adds a WireGuard link."},
 		{Kind: "VethConfig", Doc: "Adds a pair of virtual links (Talos 1.14)."},
+		{Kind: "WireguardConfig", Doc: "Adds a WireGuard link."},
 	}
 }
 
@@ -68,11 +69,14 @@ func kubernetesKinds() []model.OfferedKind {
 		{Kind: "KubeAPIServerConfig", Doc: "Sets up the Kubernetes API server (Talos 1.14)."},
 		{Kind: "KubeControllerManagerConfig", Doc: "Sets up the Kubernetes controller manager (Talos 1.14)."},
 		{Kind: "KubeCoreDNSConfig", Doc: "Sets up CoreDNS (Talos 1.14)."},
+		{Kind: "KubeExternalManifestConfig", Doc: "Applies Kubernetes manifests from a URL (Talos 1.14)."},
+		{Kind: "KubeInlineManifestConfig", Doc: "Applies Kubernetes manifests that stand here (Talos 1.14)."},
 		{Kind: "KubeNetworkConfig", Doc: "Sets the cluster's DNS domain and its pod and service networks (Talos 1.14)."},
 		{Kind: "KubeNodeConfig", Doc: "Sets the Kubernetes node's addresses, labels, annotations and taints (Talos 1.14)."},
 		{Kind: "KubePrismConfig", Doc: "Sets up the node-local load balancer for the Kubernetes API (Talos 1.14)."},
 		{Kind: "KubeProxyConfig", Doc: "Sets up kube-proxy (Talos 1.14)."},
 		{Kind: "KubeSchedulerConfig", Doc: "Sets up the Kubernetes scheduler (Talos 1.14)."},
+		{Kind: "KubeStaticPodConfig", Doc: "Runs a pod without the API server (Talos 1.14)."},
 		{Kind: "KubeTalosAPIAccessConfig", Doc: "Gives pods in the cluster access to the Talos API (Talos 1.14)."},
 		{Kind: "KubeletConfig", Doc: "Sets up the kubelet (Talos 1.14)."},
 	}
@@ -81,15 +85,22 @@ func kubernetesKinds() []model.OfferedKind {
 // machineKinds are all others.
 func machineKinds() []model.OfferedKind {
 	return []model.OfferedKind{
+		{Kind: "CRICustomizationConfig", Doc: "Adds to containerd's configuration (Talos 1.14)."},
+		{Kind: "ContainerConfig", Doc: "Runs a container next to Talos' own services (Talos 1.14)."},
 		{Kind: "DiscoveryServiceConfig", Doc: "Sets the discovery service that cluster members find each other by (Talos 1.14)."},
+		{Kind: "EnvironmentConfig", Doc: "Sets environment variables of Talos' services, such as proxies (Talos 1.13)."},
+		{Kind: "EtcFileConfig", Doc: "Writes a file in /etc (Talos 1.14)."},
 		{Kind: "EventSinkConfig", Doc: "Sends Talos' events to an endpoint."},
+		{Kind: "ExtensionServiceConfig", Doc: "Configures the service of a system extension."},
 		{Kind: "ImageCacheConfig", Doc: "Turns the image cache on the machine's disk on (Talos 1.14)."},
 		{Kind: "ImageVerificationConfig", Doc: "Sets whose signatures images must have (Talos 1.13)."},
 		{Kind: "KernelModuleConfig", Doc: "Loads a kernel module (Talos 1.14)."},
 		{Kind: "KmsgLogConfig", Doc: "Sends the kernel's log to an endpoint."},
 		{Kind: "OOMConfig", Doc: "Tunes which cgroups Talos kills when memory runs out, and when."},
 		{Kind: "PCIDriverRebindConfig", Doc: "Binds a PCI device to another driver."},
+		{Kind: "RegistryAuthConfig", Doc: "Sets the credentials for a registry."},
 		{Kind: "RegistryMirrorConfig", Doc: "Sets where images of a registry are pulled from."},
+		{Kind: "RegistryTLSConfig", Doc: "Sets authorities and client certificate for a registry."},
 		{Kind: "SecurityProfileConfig", Doc: "Sets how workloads are isolated from the machine (Talos 1.14)."},
 		{Kind: "SysctlConfig", Doc: "Sets kernel parameters (Talos 1.14)."},
 		{Kind: "SysfsConfig", Doc: "Sets values in /sys (Talos 1.14)."},
@@ -116,31 +127,16 @@ func denied() []model.DecidedKind {
 }
 
 // Why kinds wait.
-const (
-	unstructured = "its content is free-form in machinery and gets its upstream type first"
-	credential   = "holds credentials of users, which become references to Secrets first"
-	freeForm     = "its content can carry credentials and gets a reference beside it first"
-)
+const unstructured = "its content is free-form in machinery and gets its upstream type first"
 
 func later() []model.DecidedKind {
 	return []model.DecidedKind{
 		{Kind: "CRIBaseRuntimeSpecConfig", Reason: unstructured},
-		{Kind: "CRICustomizationConfig", Reason: freeForm},
-		{Kind: "ContainerConfig", Reason: freeForm},
-		{Kind: "EnvironmentConfig", Reason: freeForm},
-		{Kind: "EtcFileConfig", Reason: freeForm},
-		{Kind: "ExtensionServiceConfig", Reason: freeForm},
-		{Kind: "HCloudVIPConfig", Reason: credential},
 		{Kind: "KubeAdmissionControlConfig", Reason: unstructured},
 		{Kind: "KubeAuditPolicyConfig", Reason: unstructured},
 		{Kind: "KubeAuthenticationConfig", Reason: unstructured},
 		{Kind: "KubeAuthorizerConfig", Reason: unstructured},
 		{Kind: "KubeCredentialProviderConfig", Reason: unstructured},
-		{Kind: "KubeExternalManifestConfig", Reason: freeForm},
 		{Kind: "KubeFlannelCNIConfig", Reason: unstructured},
-		{Kind: "KubeInlineManifestConfig", Reason: freeForm},
-		{Kind: "KubeStaticPodConfig", Reason: "a whole pod is too large to type and comes by reference"},
-		{Kind: "RegistryAuthConfig", Reason: credential},
-		{Kind: "RegistryTLSConfig", Reason: credential},
 	}
 }

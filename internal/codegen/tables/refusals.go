@@ -2,11 +2,15 @@
 
 package tables
 
-import "github.com/maesh-dev/ichor/internal/codegen/model"
+import (
+	"slices"
+
+	"github.com/maesh-dev/ichor/internal/codegen/model"
+)
 
 // refusals are the fields that no patch may set. Each message begins with the field as users write it, and tells what to use.
 func refusals() []model.Refusal {
-	return append(append(clusterSecrets(), identityFields()...), append(oldCredentials(), notYet()...)...)
+	return slices.Concat(clusterSecrets(), identityFields(), notYet())
 }
 
 // clusterSecrets are owned by the secrets bundle: setting one takes the cluster over or cuts the machine off.
@@ -47,19 +51,6 @@ func identityFields() []model.Refusal {
 	}
 }
 
-// credentials are secrets of users. They stay out of documents, which are kept in Git.
-func oldCredentials() []model.Refusal {
-	const none = "a credential must not stand in a document, and no reference for it is offered yet"
-
-	return []model.Refusal{
-		{Go: legacy + "RegistryConfig.RegistryAuth", Message: "auth: a credential; use TalosClusterConfig.spec.registries[].authSecretRef"},
-		{Go: legacy + "RegistryTLSConfig.TLSClientIdentity", Message: "clientIdentity: a credential; use TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef"},
-		{Go: legacy + "DeviceWireguardConfig.WireguardPrivateKey", Message: "wireguard.privateKey: " + none},
-		{Go: legacy + "DeviceVIPConfig.EquinixMetalConfig", Message: "vip.equinixMetal: " + none},
-		{Go: legacy + "DeviceVIPConfig.HCloudConfig", Message: "vip.hcloud: " + none},
-	}
-}
-
 // notYet are free-form in machinery; they come back with their upstream types.
 func notYet() []model.Refusal {
 	const untyped = ": not offered yet: Talos takes free-form content here, which has no schema"
@@ -74,7 +65,6 @@ func notYet() []model.Refusal {
 		{Go: legacy + "KubeletConfig.KubeletExtraConfig", Message: "kubelet.extraConfig" + untyped},
 		{Go: legacy + "KubeletConfig.KubeletCredentialProviderConfig", Message: "kubelet.credentialProviderConfig" + untyped},
 		{Go: legacy + "MachineConfig.MachineBaseRuntimeSpecOverrides", Message: "machine.baseRuntimeSpecOverrides" + untyped},
-		{Go: legacy + "MachineConfig.MachinePods", Message: "machine.pods: not offered yet: whole pods are too large for the schema"},
 		{Go: legacy + "MachineSeccompProfile.MachineSeccompProfileValue", Message: "seccompProfiles.value" + untyped},
 		{Go: legacy + "SchedulerConfig.SchedulerConfig", Message: "scheduler.config" + untyped},
 	}

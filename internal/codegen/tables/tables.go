@@ -31,6 +31,7 @@ func Talos() model.Tables {
 		Maps:       maps(),
 		Refusals:   refusals(),
 		References: references(),
+		Objects:    objects(),
 		Overrides:  overrides(),
 		Notes:      notes(),
 		Limits:     limits(),

@@ -16,7 +16,7 @@ const (
 
 // The wire forms are those that Talos' own decoder accepts, so nothing is converted.
 func scalars() []model.ScalarRow {
-	return slices.Concat(everywhere(), addresses(), ofTheLegacyDocument(), enums())
+	return slices.Concat(everywhere(), files(), addresses(), ofTheLegacyDocument(), enums())
 }
 
 // everywhere are the types that kinds of all sorts use.
@@ -45,6 +45,20 @@ func everywhere() []model.ScalarRow {
 			Reason: "a string or a list of strings, which no schema can say; always a list here",
 		},
 	}
+}
+
+// files are the types of files.
+func files() []model.ScalarRow {
+	const number = "a number on the wire; Talos refuses a string"
+
+	mode := func(goType string) model.ScalarRow {
+		return model.ScalarRow{
+			Go: goType, Base: model.Integer, Maximum: 4095,
+			Doc: "File permissions; the octal 0644 is 420.", Examples: []string{"420"}, Reason: number,
+		}
+	}
+
+	return []model.ScalarRow{mode("config/types/runtime.EtcFileMode"), mode("config/types/v1alpha1.FileMode")}
 }
 
 // addresses are the types of networks.
@@ -109,10 +123,6 @@ func ofTheLegacyDocument() []model.ScalarRow {
 			Doc: "A size such as 100GB.", Examples: []string{"100 GB", "10GiB"}, Reason: "a string or a number of bytes",
 		},
 		{
-			Go: "config/types/v1alpha1.FileMode", Base: model.Integer, Maximum: 4095,
-			Doc: "File permissions; the octal 0644 is 420.", Examples: []string{"420"}, Reason: "a number on the wire; Talos refuses a string",
-		},
-		{
 			Go: "config/types/v1alpha1.InstallDiskSizeMatcher", Pattern: `^(>=|<=|>|<|==)? *[0-9]+(\.[0-9]+)? *([kKMGTPE]i?)?B?$`, MaxLength: 32,
 			Doc: "A size, or a comparison such as >= 100GB.", Examples: []string{">= 100GB", "4GB"}, Reason: textual,
 		},
@@ -123,6 +133,8 @@ func ofTheLegacyDocument() []model.ScalarRow {
 func enums() []model.ScalarRow {
 	return []model.ScalarRow{
 		enum("config/types/v1alpha1.InstallDiskType", "ssd", "hdd", "nvme", "sd"),
+		enum("config/config.ContainerNetworkMode", "none", "host"),
+		enum("config/config.ContainerSecurityProfile", "restricted", "privileged"),
 		enum("nethelpers.ADLACPActive", "off", "on"),
 		enum("nethelpers.ADSelect", "stable", "bandwidth", "count"),
 		enum("nethelpers.ARPAllTargets", "any", "all"),
@@ -180,6 +192,7 @@ func lists() []model.ListRow {
 		{Go: "config/types/network.PortRanges", Reason: merges},
 		{Go: "config/types/network.SearchDomainList", Reason: merges},
 		{Go: "config/types/security.ImageVerificationRules", Reason: merges},
+		{Go: "config/types/runtime/extensions.ConfigFileList", Reason: merges},
 		{Go: "config/types/v1alpha1.AdmissionPluginConfigList", Reason: merges},
 		{Go: "config/types/v1alpha1.AuthorizationConfigAuthorizerConfigList", Reason: merges},
 		{Go: "config/types/v1alpha1.ClusterInlineManifests", Reason: merges},
