@@ -47,7 +47,7 @@ clean: ## Remove what the targets below have built
 generate: generate-documents generate-deepcopy generate-crds generate-rbac generate-webhooks ## Regenerate everything that is generated
 
 .PHONY: generate-documents
-generate-documents: ## Typed Talos documents, from the types of Talos machinery
+generate-documents: ## Typed Talos documents, their reference and first versions, from the source of Talos machinery
 	go run ./internal/codegen
 
 .PHONY: generate-deepcopy

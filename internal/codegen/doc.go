@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command codegen writes what follows from the source of Talos machinery: api/machineconfig/v1alpha1, the types of Talos'
-// documents, mirrored from machinery's Go types, and the tables of package version that say since when Talos knows what.
+// documents, mirrored from machinery's Go types, the tables of package version that say since when Talos knows what, and the API
+// reference in docs/reference.
 //
 //	go run ./internal/codegen
 //

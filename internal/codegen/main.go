@@ -17,6 +17,7 @@ import (
 	"github.com/maesh-dev/ichor/internal/codegen/history"
 	"github.com/maesh-dev/ichor/internal/codegen/load"
 	"github.com/maesh-dev/ichor/internal/codegen/model"
+	"github.com/maesh-dev/ichor/internal/codegen/reference"
 	"github.com/maesh-dev/ichor/internal/codegen/tables"
 )
 
@@ -31,6 +32,7 @@ func main() {
 var (
 	documentsDir = filepath.Join("api", "machineconfig", "v1alpha1")
 	versionDir   = filepath.Join("internal", "version")
+	referenceDir = filepath.Join("docs", "reference")
 )
 
 func run(ctx context.Context) error {
@@ -47,7 +49,17 @@ func run(ctx context.Context) error {
 	decisions := tables.Talos()
 	decisions.Since = since.Fields()
 
-	files, err := generate(ctx, tables.Machinery(root), decisions, filepath.Base(documentsDir))
+	api, err := build(ctx, tables.Machinery(root), decisions)
+	if err != nil {
+		return err
+	}
+
+	files, err := emit.Files(api, filepath.Base(documentsDir))
+	if err != nil {
+		return err
+	}
+
+	pages, err := referencePages(api, since, decisions)
 	if err != nil {
 		return err
 	}
@@ -58,24 +70,40 @@ func run(ctx context.Context) error {
 	}
 
 	return errors.Join(
-		write(filepath.Join(root, documentsDir), files),
-		write(filepath.Join(root, versionDir), map[string][]byte{emit.Prefix + "tables.go": versions}),
+		write(filepath.Join(root, documentsDir), emit.Prefix+"*.go", files),
+		write(filepath.Join(root, referenceDir), "*.md", pages),
+		write(filepath.Join(root, versionDir), emit.Prefix+"*.go", map[string][]byte{emit.Prefix + "tables.go": versions}),
 	)
 }
 
 // generate goes through the three steps.
 func generate(ctx context.Context, source load.Source, decisions model.Tables, goPackage string) (map[string][]byte, error) {
-	catalog, err := load.Load(ctx, source)
-	if err != nil {
-		return nil, err
-	}
-
-	api, err := model.Build(catalog, decisions)
+	api, err := build(ctx, source, decisions)
 	if err != nil {
 		return nil, err
 	}
 
 	return emit.Files(api, goPackage)
+}
+
+func build(ctx context.Context, source load.Source, decisions model.Tables) (*model.API, error) {
+	catalog, err := load.Load(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+
+	return model.Build(catalog, decisions)
+}
+
+func referencePages(api *model.API, since *history.Table, decisions model.Tables) (map[string][]byte, error) {
+	examples, err := reference.Examples()
+	if err != nil {
+		return nil, err
+	}
+
+	return reference.Pages(reference.Input{
+		API: api, Since: since, Denied: decisions.Denied, Later: decisions.Later, Wants: tables.Wants(), Examples: examples,
+	})
 }
 
 func moduleRoot(ctx context.Context) (string, error) {
@@ -87,9 +115,13 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(mod))), nil
 }
 
-// write brings the folder in line with files: it writes what differs and removes what earlier runs left.
-func write(dir string, files map[string][]byte) error {
-	old, err := filepath.Glob(filepath.Join(dir, emit.Prefix+"*.go"))
+// write brings what matches the pattern in a folder in line with files: it writes what differs and removes what earlier runs left.
+func write(dir, pattern string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder: %w", err)
+	}
+
+	old, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
 		return fmt.Errorf("look for stale files: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/codegen/emit"
+	"github.com/maesh-dev/ichor/internal/codegen/history"
 	"github.com/maesh-dev/ichor/internal/codegen/load"
 	"github.com/maesh-dev/ichor/internal/codegen/model"
 	"github.com/maesh-dev/ichor/internal/codegen/tables"
@@ -33,12 +34,27 @@ func buildModel(t *testing.T) *model.API {
 		t.Fatalf("load: %v", err)
 	}
 
-	api, err := model.Build(catalog, tables.Talos())
+	decisions := tables.Talos()
+	decisions.Since = firstVersions(t).Fields()
+
+	api, err := model.Build(catalog, decisions)
 	if err != nil {
 		t.Fatalf("model: %v", err)
 	}
 
 	return api
+}
+
+// firstVersions reads all releases of machinery.
+func firstVersions(t *testing.T) *history.Table {
+	t.Helper()
+
+	table, err := history.Make(t.Context(), tables.Releases(moduleDir(t)), tables.FormChanges())
+	if err != nil {
+		t.Fatalf("history: %v", err)
+	}
+
+	return table
 }
 
 func TestGeneratedFilesAreCurrent(t *testing.T) {
@@ -56,6 +72,16 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("%s is stale; run make generate (-want +got):\n%s", name, diff)
 		}
+	}
+
+	want, err := firstVersions(t).Source("version")
+	if err != nil {
+		t.Fatalf("tables of first versions: %v", err)
+	}
+
+	got, err := os.ReadFile(filepath.Join(moduleDir(t), "internal", "version", "zz_generated.tables.go"))
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("the tables of first versions are stale (%v); run make generate (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -66,7 +66,9 @@ func readTree(t *testing.T, files map[string]string) (map[string]Document, error
 		}
 	}
 
-	return documents(dir, "example.com/m")
+	r := &Release{Module: "example.com/m", Documents: map[string]Document{}, ControlPlaneOnly: map[string]bool{}}
+
+	return r.Documents, r.read(dir)
 }
 
 func TestDocuments(t *testing.T) {

@@ -17,6 +17,9 @@ const (
 	documentsDir = "config/types"
 	registryPath = "config/internal/registry"
 	registerName = "Register"
+
+	// controlPlaneMark is the method by which a document says that it is none for workers.
+	controlPlaneMark = "ControlplaneOnlyDocument"
 )
 
 // Release is what one release of machinery reads.
@@ -26,6 +29,8 @@ type Release struct {
 	Minor           int
 	// Documents are by the kind that machinery registers.
 	Documents map[string]Document
+	// ControlPlaneOnly has the kinds that Talos refuses on workers.
+	ControlPlaneOnly map[string]bool
 }
 
 // Read reads a release. It is an error if the module cannot be had, or if a registration or a type has a form that is not
@@ -41,19 +46,18 @@ func Read(ctx context.Context, from Source) (*Release, error) {
 		return nil, err
 	}
 
-	release := &Release{Module: mod.Path, Version: mod.Version, Minor: minor}
+	release := &Release{Module: mod.Path, Version: mod.Version, Minor: minor, Documents: map[string]Document{}, ControlPlaneOnly: map[string]bool{}}
 
-	if release.Documents, err = documents(mod.Dir, mod.Path); err != nil {
+	if err := release.read(mod.Dir); err != nil {
 		return nil, fmt.Errorf("module %s %s: %w", mod.Path, mod.Version, err)
 	}
 
 	return release, nil
 }
 
-// documents reads every kind that is registered below documentsDir.
-func documents(dir, modulePath string) (map[string]Document, error) {
-	s := &source{dir: dir, module: modulePath, fset: token.NewFileSet(), packages: map[string]*pkg{}}
-	found := map[string]Document{}
+// read reads every kind that is registered below documentsDir.
+func (r *Release) read(dir string) error {
+	s := &source{dir: dir, module: r.Module, fset: token.NewFileSet(), packages: map[string]*pkg{}}
 
 	err := filepath.WalkDir(filepath.Join(dir, filepath.FromSlash(documentsDir)), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
@@ -74,21 +78,18 @@ func documents(dir, modulePath string) (map[string]Document, error) {
 			return err
 		}
 
-		return s.registered(p, found)
+		return r.registered(s, p)
 	})
-	if err != nil {
-		return nil, err
+
+	if err == nil && len(r.Documents) == 0 {
+		err = fmt.Errorf("no package below %s registers a document", documentsDir)
 	}
 
-	if len(found) == 0 {
-		return nil, fmt.Errorf("no package below %s registers a document", documentsDir)
-	}
-
-	return found, nil
+	return err
 }
 
 // registered adds the documents that a package registers.
-func (s *source) registered(p *pkg, found map[string]Document) error {
+func (r *Release) registered(s *source, p *pkg) error {
 	var errs []error
 
 	for _, file := range p.files {
@@ -100,7 +101,7 @@ func (s *source) registered(p *pkg, found map[string]Document) error {
 
 			kind, typ, err := registration(p, call)
 			if err == nil {
-				if _, twice := found[kind]; twice {
+				if _, twice := r.Documents[kind]; twice {
 					err = fmt.Errorf("kind %s: registered twice", kind)
 				}
 			}
@@ -110,7 +111,11 @@ func (s *source) registered(p *pkg, found map[string]Document) error {
 				err = w.named(place{}, p, typ)
 				delete(w.fields, "") // the document itself
 
-				found[kind] = w.fields
+				r.Documents[kind] = w.fields
+
+				if p.methods[typ][controlPlaneMark] {
+					r.ControlPlaneOnly[kind] = true
+				}
 			}
 
 			if err != nil {

@@ -52,8 +52,8 @@ type OfferedKind struct {
 	Doc string
 }
 
-// DecidedKind is a kind that is not offered.
-type DecidedKind struct{ Kind, Reason string }
+// DecidedKind is a kind that is not offered. Instead tells users of a denied kind what to do.
+type DecidedKind struct{ Kind, Reason, Instead string }
 
 // IdentityRow names a type ("path.Type") or a field ("path.Type.Field").
 type IdentityRow struct{ Go, Reason string }

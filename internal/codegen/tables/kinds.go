@@ -115,14 +115,25 @@ func machineKinds() []model.OfferedKind {
 func denied() []model.DecidedKind {
 	const bundle = "secret material and identity of the cluster; the secrets bundle owns it"
 
+	const (
+		adopt = "nothing, or a bundle of your own as the cluster's Secret"
+		roots = "TalosClusterConfig.spec.acceptedCAsSecretRef for further authorities"
+	)
+
 	return []model.DecidedKind{
-		{Kind: "DiscoveryIdentityConfig", Reason: bundle},
-		{Kind: "KubeAPIServerCAConfig", Reason: bundle},
-		{Kind: "KubeAggregatorCAConfig", Reason: bundle},
-		{Kind: "KubeClusterConfig", Reason: "name and endpoint of the cluster come from the Cluster object"},
-		{Kind: "KubeEtcdEncryptionConfig", Reason: bundle},
-		{Kind: "KubeServiceAccountConfig", Reason: bundle},
-		{Kind: "SideroLinkConfig", Reason: "hands the machine to another manager, and its URL carries a join token"},
+		{Kind: "DiscoveryIdentityConfig", Reason: bundle, Instead: adopt},
+		{Kind: "KubeAPIServerCAConfig", Reason: bundle, Instead: roots},
+		{Kind: "KubeAggregatorCAConfig", Reason: bundle, Instead: roots},
+		{
+			Kind: "KubeClusterConfig", Reason: "name and endpoint of the cluster come from the Cluster object",
+			Instead: "name and spec.controlPlaneEndpoint of the Cluster",
+		},
+		{Kind: "KubeEtcdEncryptionConfig", Reason: bundle, Instead: adopt},
+		{Kind: "KubeServiceAccountConfig", Reason: bundle, Instead: adopt},
+		{
+			Kind: "SideroLinkConfig", Reason: "hands the machine to another manager, and its URL carries a join token",
+			Instead: "EventSinkConfig and KmsgLogConfig to send events and logs elsewhere",
+		},
 	}
 }
 
