@@ -126,9 +126,14 @@ func TestModelErrors(t *testing.T) {
 			good(func(t *model.Tables) { t.Refusals = []model.Refusal{{Go: owner + "Text", Message: "context: secret"}} }),
 			"the refusal of errors/problems.Good.Text does not begin with the field's name",
 		},
-		"refusal of a boolean": {
-			good(func(t *model.Tables) { t.Refusals = []model.Refusal{{Go: owner + "Flag", Message: "flag: secret"}} }),
-			"field errors/problems.Good.Flag has type bool, for which there is no form that refuses everything",
+		"refusal of a float": {
+			func() model.Tables {
+				tables := only("FloatField")
+				tables.Refusals = []model.Refusal{{Go: "errors/problems.FloatField.Ratio", Message: "ratio: secret"}}
+
+				return tables
+			}(),
+			"field errors/problems.FloatField.Ratio has type float32, for which there is no form that refuses everything",
 		},
 		"note that is too long": {
 			good(func(t *model.Tables) { t.Notes = []model.Note{{Go: owner + "Text", Text: strings.Repeat("x", 41)}} }),

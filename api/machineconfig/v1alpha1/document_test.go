@@ -133,7 +133,7 @@ func TestTalosJSONErrors(t *testing.T) {
 		"a refused object in a map and a refused list": {
 			`{"kind":"Config","config":{"machine":{"acceptedCAs":[{"crt":"hunter2"}],"registries":{"config":{"ghcr.io":{"auth":{"password":"hunter2"}}}}}}}`,
 			"Config: machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef; " +
-				"machine.registries.config[ghcr.io].auth: a credential; use TalosClusterConfig.spec.registries[].authSecretRef",
+				"machine.registries.config[ghcr.io].auth.password: a credential; use passwordSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",
 		},
 		"a refused object in a list": {
 			`{"kind":"VolumeConfig","volumeConfig":{"name":"STATE","encryption":{"keys":[{},{"static":{"passphrase":"hunter2"}}]}}}`,

@@ -106,6 +106,10 @@ func (e *talosEncoder) structValue(v reflect.Value, at place) (any, error) {
 			continue
 		}
 
+		if err := checkChoice(v, field, fv, at.field(name).path); err != nil {
+			return nil, err
+		}
+
 		value, err := e.value(fv, at.field(name))
 		if err != nil {
 			return nil, err

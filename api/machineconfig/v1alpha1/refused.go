@@ -34,6 +34,30 @@ func (*RefusedObject) UnmarshalJSON([]byte) error { return nil }
 // MarshalJSON writes an empty object, which the API server refuses like any other.
 func (RefusedObject) MarshalJSON() ([]byte, error) { return []byte(`{}`), nil }
 
+// RefusedFlag stands in the place of a boolean that no patch may set, like RefusedValue.
+//
+// ---
+// +kubebuilder:validation:Type=boolean
+type RefusedFlag struct{}
+
+// UnmarshalJSON accepts and forgets any value.
+func (*RefusedFlag) UnmarshalJSON([]byte) error { return nil }
+
+// MarshalJSON writes false, which the API server refuses like any other.
+func (RefusedFlag) MarshalJSON() ([]byte, error) { return []byte(`false`), nil }
+
+// RefusedNumber stands in the place of an integer that no patch may set, like RefusedValue.
+//
+// ---
+// +kubebuilder:validation:Type=integer
+type RefusedNumber struct{}
+
+// UnmarshalJSON accepts and forgets any value.
+func (*RefusedNumber) UnmarshalJSON([]byte) error { return nil }
+
+// MarshalJSON writes a zero, which the API server refuses like any other.
+func (RefusedNumber) MarshalJSON() ([]byte, error) { return []byte(`0`), nil }
+
 // RefusedField is a field that a document sets and no patch may set.
 type RefusedField struct {
 	// Path leads to the field within the document's content: machine.registries.config[ghcr.io].auth.

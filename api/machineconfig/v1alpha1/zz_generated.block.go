@@ -49,7 +49,6 @@ type BlockEncryptionKeyTPM struct {
 
 type BlockEncryptionKeyTPMOptions struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Pcrs []int64 `json:"pcrs,omitzero"`
 }
@@ -59,7 +58,6 @@ type BlockEncryptionSpec struct {
 	Provider *BlockEncryptionProviderType `json:"provider,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Keys []BlockEncryptionKey `json:"keys,omitzero"`
 
@@ -76,7 +74,6 @@ type BlockEncryptionSpec struct {
 	BlockSize *int64 `json:"blockSize,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Options []string `json:"options,omitzero"`

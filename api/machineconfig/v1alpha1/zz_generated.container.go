@@ -17,13 +17,11 @@ type ContainerConfig struct {
 	Image *string `json:"image,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Entrypoint []string `json:"entrypoint,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Args []string `json:"args,omitzero"`
@@ -36,7 +34,6 @@ type ContainerConfig struct {
 	RunAs *ContainerContainerRunAs `json:"runAs,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Environment []string `json:"environment,omitzero"`
@@ -47,7 +44,6 @@ type ContainerConfig struct {
 	EnvironmentFrom map[string]ValueSource `json:"environmentFrom,omitzero" resolves:"environment"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Mounts []ContainerContainerMount `json:"mounts,omitzero"`
 
@@ -66,13 +62,11 @@ type ContainerConfig struct {
 
 type ContainerContainerCapabilities struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Add []string `json:"add,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Drop []string `json:"drop,omitzero"`
@@ -80,13 +74,11 @@ type ContainerContainerCapabilities struct {
 
 type ContainerContainerDependsOn struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Paths []string `json:"paths,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Networks []string `json:"networks,omitzero"`
@@ -95,7 +87,6 @@ type ContainerContainerDependsOn struct {
 	Time *bool `json:"time,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Containers []string `json:"containers,omitzero"`
@@ -161,7 +152,6 @@ type ContainerHostPathMount struct {
 	Destination *string `json:"destination,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Options []string `json:"options,omitzero"`
@@ -177,7 +167,6 @@ type ContainerTmpfsMount struct {
 	Size *string `json:"size,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Options []string `json:"options,omitzero"`
@@ -193,7 +182,6 @@ type ContainerUserVolumeMount struct {
 	Destination *string `json:"destination,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Options []string `json:"options,omitzero"`

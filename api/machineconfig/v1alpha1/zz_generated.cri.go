@@ -4,6 +4,14 @@
 
 package v1alpha1
 
+// Overrides the OCI runtime specification that containers start with (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/cribaseruntimespecconfig
+type CRIBaseRuntimeSpecConfig struct {
+	// Linux' part of the OCI runtime specification. Replaces what earlier layers set.
+	// +optional
+	Overrides *OCISpec `json:"overrides,omitempty"`
+}
+
 // Adds to containerd's configuration (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/cricustomizationconfig
 type CRICustomizationConfig struct {
@@ -87,7 +95,6 @@ type RegistryMirrorConfig struct {
 	Name string `json:"name"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Endpoints []CRIRegistryEndpoint `json:"endpoints,omitzero"`
 

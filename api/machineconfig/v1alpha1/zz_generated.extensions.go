@@ -13,12 +13,10 @@ type ExtensionServiceConfig struct {
 	Name string `json:"name"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ConfigFiles []ExtensionsConfigFile `json:"configFiles,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Environment []string `json:"environment,omitzero"`

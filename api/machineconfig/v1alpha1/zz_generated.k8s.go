@@ -6,7 +6,6 @@ package v1alpha1
 
 type K8sNodeIPConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ValidSubnets []string `json:"validSubnets,omitzero"`
@@ -49,13 +48,59 @@ type KubeAPIServerConfig struct {
 	APIPort *int64 `json:"apiPort,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	CertExtraSANs []string `json:"certExtraSANs,omitzero"`
 
 	// +optional
 	StartupProbes *bool `json:"startupProbes,omitempty"`
+}
+
+// Configures an admission plugin of the Kubernetes API server (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeadmissioncontrolconfig
+// +kubebuilder:validation:XValidation:rule="!has(self.configuration)||has(self.name)&&self.name in ['PodSecurity']",message="configuration: only PodSecurity has a typed configuration; no other plugin can be configured here",reason="FieldValueForbidden"
+type KubeAdmissionControlConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Kubernetes' PodSecurityConfiguration, for the plugin PodSecurity.
+	// +optional
+	Configuration *AdmissionPluginConfiguration `json:"configuration,omitempty" by:"name" choices:"PodSecurity:kind=PodSecurityConfiguration,defaults,exemptions"`
+}
+
+// Sets what the Kubernetes API server writes to its audit log (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeauditpolicyconfig
+type KubeAuditPolicyConfig struct {
+	// Kubernetes' audit Policy. Replaces what earlier layers set.
+	// +optional
+	Configuration *AuditPolicy `json:"configuration,omitempty"`
+}
+
+// Sets whom the Kubernetes API server takes tokens from, such as OIDC issuers (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeauthenticationconfig
+type KubeAuthenticationConfig struct {
+	// Kubernetes' AuthenticationConfiguration. Replaces what earlier layers set.
+	// +optional
+	Configuration *APIServerAuthenticationConfiguration `json:"configuration,omitempty"`
+}
+
+// Adds an authorizer to the Kubernetes API server (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeauthorizerconfig
+type KubeAuthorizerConfig struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Type *string `json:"type,omitempty"`
+
+	// Kubernetes' settings of a webhook authorizer.
+	// +optional
+	Webhook *APIServerWebhookConfiguration `json:"webhook,omitempty"`
 }
 
 // Sets up the Kubernetes controller manager (Talos 1.14).
@@ -96,6 +141,14 @@ type KubeCoreDNSConfig struct {
 	Image *string `json:"image,omitempty"`
 }
 
+// Sets where the kubelet gets credentials for images from (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubecredentialproviderconfig
+type KubeCredentialProviderConfig struct {
+	// Kubernetes' CredentialProviderConfig. Replaces what earlier layers set.
+	// +optional
+	Configuration *CredentialProviderConfig `json:"configuration,omitempty"`
+}
+
 // Applies Kubernetes manifests from a URL (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeexternalmanifestconfig
 type KubeExternalManifestConfig struct {
@@ -115,6 +168,39 @@ type KubeExternalManifestConfig struct {
 
 	// +optional
 	URL *MetaURL `json:"url,omitempty"`
+}
+
+// Sets up the pod network flannel (Talos 1.14).
+// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeflannelcniconfig
+type KubeFlannelCNIConfig struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	BackendType *string `json:"backendType,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	BackendPort *int32 `json:"backendPort,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	BackendMTU *int64 `json:"backendMTU,omitempty"`
+
+	// Options of flannel's backend, by flannel's names.
+	// +optional
+	BackendExtraConfig *FlannelBackend `json:"backendExtraConfig,omitempty"`
+
+	// +optional
+	Resources *K8sResourcesConfig `json:"resources,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=1024
+	ExtraArgs []string `json:"extraArgs,omitzero"`
+
+	// +optional
+	KubeNetworkPoliciesEnabled *bool `json:"kubeNetworkPoliciesEnabled,omitempty"`
 }
 
 // Applies Kubernetes manifests that stand here (Talos 1.14).
@@ -143,13 +229,11 @@ type KubeNetworkConfig struct {
 
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	PodSubnets []MetaPrefix `json:"podSubnets,omitzero"`
 
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ServiceSubnets []MetaPrefix `json:"serviceSubnets,omitzero"`
 
@@ -210,9 +294,9 @@ type KubeProxyConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Mode *string `json:"mode,omitempty"`
 
+	// Kubernetes' KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1).
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="config: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	Config *RefusedObject `json:"config,omitempty" refused:"config: not offered yet: Talos takes free-form content here, which has no schema"`
+	Config *KubeProxyConfiguration `json:"config,omitempty"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
@@ -232,9 +316,9 @@ type KubeSchedulerConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
 
+	// Kubernetes' KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1).
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="config: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	Config *RefusedObject `json:"config,omitempty" refused:"config: not offered yet: Talos takes free-form content here, which has no schema"`
+	Config *KubeSchedulerConfiguration `json:"config,omitempty"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
@@ -274,13 +358,11 @@ type KubeStaticPodConfig struct {
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubetalosapiaccessconfig
 type KubeTalosAPIAccessConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	AllowedRoles []string `json:"allowedRoles,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	AllowedKubernetesNamespaces []string `json:"allowedKubernetesNamespaces,omitzero"`
@@ -293,16 +375,15 @@ type KubeletConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
 
+	// Kubernetes' KubeletConfiguration (kubelet.config.k8s.io/v1beta1).
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="config: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	Config *RefusedObject `json:"config,omitempty" refused:"config: not offered yet: Talos takes free-form content here, which has no schema"`
+	Config *KubeletConfiguration `json:"config,omitempty"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ClusterDNS []string `json:"clusterDNS,omitzero"`

@@ -29,7 +29,6 @@ type BGPInstanceConfig struct {
 
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Advertise []string `json:"advertise,omitzero"`
@@ -47,13 +46,11 @@ type BGPInstanceConfig struct {
 
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ImportRoutes []NetworkBGPImportRoute `json:"importRoutes,omitzero"`
 
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Neighbors []NetworkBGPNeighborConfig `json:"neighbors,omitzero"`
 }
@@ -84,7 +81,6 @@ type BondConfig struct {
 	HardwareAddr *NethelpersHardwareAddr `json:"hardwareAddr,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Links []string `json:"links,omitzero"`
@@ -119,12 +115,10 @@ type BondConfig struct {
 	ARPInterval *int64 `json:"arpInterval,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ARPIPTargets []NetipAddr `json:"arpIpTargets,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	NsIp6Targets []NetipAddr `json:"nsIp6Targets,omitzero"`
 
@@ -213,12 +207,10 @@ type BondConfig struct {
 	MTU *int64 `json:"mtu,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
@@ -238,7 +230,6 @@ type BridgeConfig struct {
 	HardwareAddr *NethelpersHardwareAddr `json:"hardwareAddr,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Links []string `json:"links,omitzero"`
@@ -258,12 +249,10 @@ type BridgeConfig struct {
 	MTU *int64 `json:"mtu,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
@@ -341,12 +330,10 @@ type DummyLinkConfig struct {
 	MTU *int64 `json:"mtu,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
@@ -373,7 +360,6 @@ type EthernetConfig struct {
 	Channels *NetworkEthernetChannelsConfig `json:"channels,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	WakeOnLan []NethelpersWOLMode `json:"wakeOnLan,omitzero"`
 }
@@ -460,7 +446,6 @@ type KubeSpanConfig struct {
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/kubespanendpointsconfig
 type KubeSpanEndpointsConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ExtraAnnouncedEndpoints []NetipAddrPort `json:"extraAnnouncedEndpoints,omitzero"`
 }
@@ -507,12 +492,10 @@ type LinkConfig struct {
 	MTU *int64 `json:"mtu,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
@@ -549,7 +532,6 @@ type NetworkBGPImportRoute struct {
 	BGPInstance *string `json:"bgpInstance,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Prefixes []MetaPrefix `json:"prefixes,omitzero"`
 }
@@ -688,13 +670,11 @@ type NetworkIngressRule struct {
 
 type NetworkKubeSpanFiltersConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Endpoints []string `json:"endpoints,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ExcludeAdvertisedNetworks []MetaPrefix `json:"excludeAdvertisedNetworks,omitzero"`
 }
@@ -706,7 +686,6 @@ type NetworkLinkSelector struct {
 
 type NetworkNTPConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Servers []string `json:"servers,omitzero"`
@@ -732,7 +711,6 @@ type NetworkNameserverConfig struct {
 
 type NetworkPTPConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Devices []string `json:"devices,omitzero"`
@@ -775,7 +753,6 @@ type NetworkRuleConfig struct {
 
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Ingress []NetworkIngressRule `json:"ingress,omitzero"`
 }
@@ -783,7 +760,6 @@ type NetworkRuleConfig struct {
 type NetworkRulePortSelector struct {
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Ports []NetworkPortRange `json:"ports,omitzero"`
 
@@ -794,7 +770,6 @@ type NetworkRulePortSelector struct {
 type NetworkSearchDomainsConfig struct {
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Domains []string `json:"domains,omitzero"`
@@ -817,12 +792,10 @@ type NetworkVethPeerConfig struct {
 	MTU *int64 `json:"mtu,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
@@ -850,7 +823,6 @@ type NetworkWireguardPeer struct {
 	PersistentKeepaliveInterval *TimeDuration `json:"persistentKeepaliveInterval,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	AllowedIPs []MetaPrefix `json:"allowedIPs,omitzero"`
 }
@@ -859,7 +831,6 @@ type NetworkWireguardPeer struct {
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/resolverconfig
 type ResolverConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Nameservers []NetworkNameserverConfig `json:"nameservers,omitzero"`
 
@@ -919,7 +890,6 @@ type StaticHostConfig struct {
 	Name string `json:"name"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Hostnames []string `json:"hostnames,omitzero"`
@@ -992,12 +962,10 @@ type VLANConfig struct {
 	MTU *int64 `json:"mtu,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
@@ -1017,7 +985,6 @@ type VRFConfig struct {
 	HardwareAddr *NethelpersHardwareAddr `json:"hardwareAddr,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Links []string `json:"links,omitzero"`
@@ -1034,12 +1001,10 @@ type VRFConfig struct {
 	MTU *int64 `json:"mtu,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
@@ -1067,12 +1032,10 @@ type VethConfig struct {
 	MTU *int64 `json:"mtu,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 
@@ -1103,7 +1066,6 @@ type WireguardConfig struct {
 	FirewallMark *int64 `json:"firewallMark,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Peers []NetworkWireguardPeer `json:"peers,omitzero"`
 
@@ -1116,12 +1078,10 @@ type WireguardConfig struct {
 	MTU *int64 `json:"mtu,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Addresses []NetworkAddressConfig `json:"addresses,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []NetworkRouteConfig `json:"routes,omitzero"`
 

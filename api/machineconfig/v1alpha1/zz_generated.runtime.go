@@ -54,7 +54,6 @@ type KernelModuleConfig struct {
 	Name string `json:"name"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Parameters []string `json:"parameters,omitzero"`
@@ -135,7 +134,6 @@ type SysfsConfig struct {
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/udevrulesconfig
 type UdevRulesConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Rules []string `json:"rules,omitzero"`

@@ -8,6 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
+// +kubebuilder:validation:Enum="MatchAny"
+type APIServerAudienceMatchPolicyType string
+
+// +kubebuilder:validation:Enum="controlplane";"cluster"
+type APIServerEgressSelectorType string
+
+// +kubebuilder:validation:Enum="None";"Metadata";"Request";"RequestResponse"
+type AuditLevel string
+
+// +kubebuilder:validation:Enum="RequestReceived";"ResponseStarted";"ResponseComplete";"Panic"
+type AuditStage string
+
 // A size such as 10GiB.
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`
@@ -46,6 +58,96 @@ type ConfigContainerNetworkMode string
 // +kubebuilder:validation:Enum="restricted";"privileged"
 type ConfigContainerSecurityProfile string
 
+// +kubebuilder:validation:Enum="Ignore";"Honor"
+type CoreNodeInclusionPolicy string
+
+// +kubebuilder:validation:Enum="In";"NotIn";"Exists";"DoesNotExist";"Gt";"Lt"
+type CoreNodeSelectorOperator string
+
+// +kubebuilder:validation:Enum="NoSchedule";"PreferNoSchedule";"NoExecute"
+type CoreTaintEffect string
+
+// +kubebuilder:validation:Enum="DoNotSchedule";"ScheduleAnyway"
+type CoreUnsatisfiableConstraintAction string
+
+// +kubebuilder:validation:Enum="Token";"ServiceAccount"
+type CredentialProviderServiceAccountTokenCacheType string
+
+// +kubebuilder:validation:Enum="separate";"auto";"ipv4";"ipv6"
+type FlannelWireguardMode string
+
+// A number; quote a fraction, as in "0.5".
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`
+type Float32 intstr.IntOrString
+
+// UnmarshalJSON takes a number, and a number as text.
+func (v *Float32) UnmarshalJSON(data []byte) error {
+	return unmarshalNumber(data, (*intstr.IntOrString)(v))
+}
+
+// MarshalJSON writes an integer as a number, and what the API server has no number for as text.
+func (v Float32) MarshalJSON() ([]byte, error) { return marshalNumber(intstr.IntOrString(v)) }
+
+// talosValue is the number.
+func (v Float32) talosValue() any { return talosNumber(intstr.IntOrString(v)) }
+
+// A number; quote a fraction, as in "0.5".
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`
+type Float64 intstr.IntOrString
+
+// UnmarshalJSON takes a number, and a number as text.
+func (v *Float64) UnmarshalJSON(data []byte) error {
+	return unmarshalNumber(data, (*intstr.IntOrString)(v))
+}
+
+// MarshalJSON writes an integer as a number, and what the API server has no number for as text.
+func (v Float64) MarshalJSON() ([]byte, error) { return marshalNumber(intstr.IntOrString(v)) }
+
+// talosValue is the number.
+func (v Float64) talosValue() any { return talosNumber(intstr.IntOrString(v)) }
+
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^-?(0|([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)$`
+type KubeDuration string
+
+// +kubebuilder:validation:Enum="In";"NotIn";"Exists";"DoesNotExist"
+type KubeLabelSelectorOperator string
+
+// +kubebuilder:validation:Enum="System";"List"
+type KubeSchedulerPodTopologySpreadConstraintsDefaulting string
+
+// +kubebuilder:validation:Enum="LeastAllocated";"MostAllocated";"RequestedToCapacityRatio"
+type KubeSchedulerScoringStrategyType string
+
+// +kubebuilder:validation:Enum="NeverVerify";"NeverVerifyPreloadedImages";"NeverVerifyAllowlistedImages";"AlwaysVerify"
+type KubeletImagePullCredentialsVerificationPolicy string
+
+// +kubebuilder:validation:Enum="None";"TieredReservation"
+type KubeletMemoryReservationPolicy string
+
+// +kubebuilder:validation:Enum="Get";"Cache";"Watch"
+type KubeletResourceChangeDetectionStrategy string
+
+// A duration such as 5s, or nanoseconds.
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^(0|[1-9][0-9]*|([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)$`
+type LogsTimeOrMetaDuration intstr.IntOrString
+
+// UnmarshalJSON takes a number, and a number as text.
+func (v *LogsTimeOrMetaDuration) UnmarshalJSON(data []byte) error {
+	return unmarshalNumber(data, (*intstr.IntOrString)(v))
+}
+
+// MarshalJSON writes an integer as a number, and what the API server has no number for as text.
+func (v LogsTimeOrMetaDuration) MarshalJSON() ([]byte, error) {
+	return marshalNumber(intstr.IntOrString(v))
+}
+
+// talosValue is the number.
+func (v LogsTimeOrMetaDuration) talosValue() any { return talosNumber(intstr.IntOrString(v)) }
+
 // An IP address.
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?$`
@@ -57,7 +159,6 @@ type MetaAddr string
 type MetaAddrPort string
 
 // The values of an argument; several repeat it (Talos 1.14).
-// +listType=atomic
 // +kubebuilder:validation:MaxItems=128
 // +kubebuilder:validation:items:MaxLength=4096
 type MetaArgValue []string
@@ -180,6 +281,49 @@ func (v *NetworkPortRange) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes what was read.
 func (v NetworkPortRange) MarshalJSON() ([]byte, error) { return intstr.IntOrString(v).MarshalJSON() }
 
+// +kubebuilder:validation:Enum="SCMP_ARCH_X86";"SCMP_ARCH_X86_64";"SCMP_ARCH_X32";"SCMP_ARCH_ARM";"SCMP_ARCH_AARCH64";"SCMP_ARCH_MIPS";"SCMP_ARCH_MIPS64";"SCMP_ARCH_MIPS64N32";"SCMP_ARCH_MIPSEL";"SCMP_ARCH_MIPSEL64";"SCMP_ARCH_MIPSEL64N32";"SCMP_ARCH_PPC";"SCMP_ARCH_PPC64";"SCMP_ARCH_PPC64LE";"SCMP_ARCH_S390";"SCMP_ARCH_S390X";"SCMP_ARCH_PARISC";"SCMP_ARCH_PARISC64";"SCMP_ARCH_RISCV64";"SCMP_ARCH_LOONGARCH64";"SCMP_ARCH_M68K";"SCMP_ARCH_SH";"SCMP_ARCH_SHEB"
+type OCIArch string
+
+// File permissions; the octal 0644 is 420.
+// +kubebuilder:validation:Minimum=0
+// +kubebuilder:validation:Maximum=4294967295
+type OCIFileMode int64
+
+// +kubebuilder:validation:Enum="IOPRIO_CLASS_RT";"IOPRIO_CLASS_BE";"IOPRIO_CLASS_IDLE"
+type OCIIOPriorityClass string
+
+// +kubebuilder:validation:Enum="pid";"network";"mount";"ipc";"uts";"user";"cgroup";"time"
+type OCILinuxNamespaceType string
+
+// +kubebuilder:validation:Enum="LINUX";"LINUX32"
+type OCILinuxPersonalityDomain string
+
+// +kubebuilder:validation:Enum="SCHED_FLAG_RESET_ON_FORK";"SCHED_FLAG_RECLAIM";"SCHED_FLAG_DL_OVERRUN";"SCHED_FLAG_KEEP_POLICY";"SCHED_FLAG_KEEP_PARAMS";"SCHED_FLAG_UTIL_CLAMP_MIN";"SCHED_FLAG_UTIL_CLAMP_MAX"
+type OCILinuxSchedulerFlag string
+
+// +kubebuilder:validation:Enum="SCHED_OTHER";"SCHED_FIFO";"SCHED_RR";"SCHED_BATCH";"SCHED_ISO";"SCHED_IDLE";"SCHED_DEADLINE"
+type OCILinuxSchedulerPolicy string
+
+// +kubebuilder:validation:Enum="SCMP_ACT_KILL";"SCMP_ACT_KILL_PROCESS";"SCMP_ACT_KILL_THREAD";"SCMP_ACT_TRAP";"SCMP_ACT_ERRNO";"SCMP_ACT_TRACE";"SCMP_ACT_ALLOW";"SCMP_ACT_LOG";"SCMP_ACT_NOTIFY"
+type OCILinuxSeccompAction string
+
+// +kubebuilder:validation:MaxLength=64
+type OCILinuxSeccompFlag string
+
+// +kubebuilder:validation:Enum="SCMP_CMP_NE";"SCMP_CMP_LT";"SCMP_CMP_LE";"SCMP_CMP_EQ";"SCMP_CMP_GE";"SCMP_CMP_GT";"SCMP_CMP_MASKED_EQ"
+type OCILinuxSeccompOperator string
+
+// +kubebuilder:validation:Enum="MPOL_F_NUMA_BALANCING";"MPOL_F_RELATIVE_NODES";"MPOL_F_STATIC_NODES"
+type OCIMemoryPolicyFlagType string
+
+// +kubebuilder:validation:Enum="MPOL_DEFAULT";"MPOL_BIND";"MPOL_INTERLEAVE";"MPOL_WEIGHTED_INTERLEAVE";"MPOL_PREFERRED";"MPOL_PREFERRED_MANY";"MPOL_LOCAL"
+type OCIMemoryPolicyModeType string
+
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=1024
+// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="a user or password must not stand in a URL here; any other @ is written %40",reason="FieldValueForbidden"
+type PlainURL string
+
 // +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:Pattern=`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 type Quantity intstr.IntOrString
@@ -191,6 +335,32 @@ func (v *Quantity) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes what was read.
 func (v Quantity) MarshalJSON() ([]byte, error) { return intstr.IntOrString(v).MarshalJSON() }
+
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+type ResourceQuantity intstr.IntOrString
+
+// UnmarshalJSON takes a number or a string.
+func (v *ResourceQuantity) UnmarshalJSON(data []byte) error {
+	return (*intstr.IntOrString)(v).UnmarshalJSON(data)
+}
+
+// MarshalJSON writes what was read.
+func (v ResourceQuantity) MarshalJSON() ([]byte, error) { return intstr.IntOrString(v).MarshalJSON() }
+
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+type ResourceQuantityValue intstr.IntOrString
+
+// UnmarshalJSON takes a number or a string.
+func (v *ResourceQuantityValue) UnmarshalJSON(data []byte) error {
+	return (*intstr.IntOrString)(v).UnmarshalJSON(data)
+}
+
+// MarshalJSON writes what was read.
+func (v ResourceQuantityValue) MarshalJSON() ([]byte, error) {
+	return intstr.IntOrString(v).MarshalJSON()
+}
 
 // File permissions; the octal 0644 is 420.
 // +kubebuilder:validation:Minimum=0
@@ -210,6 +380,36 @@ type StorageMDMetadata string
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
 type TimeDuration string
+
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^(0|[1-9][0-9]{0,19})$`
+type Uint intstr.IntOrString
+
+// UnmarshalJSON takes a number, and a number as text.
+func (v *Uint) UnmarshalJSON(data []byte) error {
+	return unmarshalNumber(data, (*intstr.IntOrString)(v))
+}
+
+// MarshalJSON writes an integer as a number, and what the API server has no number for as text.
+func (v Uint) MarshalJSON() ([]byte, error) { return marshalNumber(intstr.IntOrString(v)) }
+
+// talosValue is the number.
+func (v Uint) talosValue() any { return talosNumber(intstr.IntOrString(v)) }
+
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:Pattern=`^(0|[1-9][0-9]{0,19})$`
+type Uint64 intstr.IntOrString
+
+// UnmarshalJSON takes a number, and a number as text.
+func (v *Uint64) UnmarshalJSON(data []byte) error {
+	return unmarshalNumber(data, (*intstr.IntOrString)(v))
+}
+
+// MarshalJSON writes an integer as a number, and what the API server has no number for as text.
+func (v Uint64) MarshalJSON() ([]byte, error) { return marshalNumber(intstr.IntOrString(v)) }
+
+// talosValue is the number.
+func (v Uint64) talosValue() any { return talosNumber(intstr.IntOrString(v)) }
 
 // +kubebuilder:validation:MaxLength=65536
 type V1alpha1Base64Bytes []byte

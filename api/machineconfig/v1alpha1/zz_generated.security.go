@@ -8,7 +8,6 @@ package v1alpha1
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/security/imageverificationconfig
 type ImageVerificationConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Rules []SecurityImageVerificationRuleV1Alpha1 `json:"rules,omitzero"`
 }

@@ -6,95 +6,102 @@ package v1alpha1
 
 // DocumentKind names the kind of a Talos document.
 //
-// +kubebuilder:validation:Enum=BGPInstanceConfig;BlackholeRouteConfig;BondConfig;BridgeConfig;CRICustomizationConfig;Config;ContainerConfig;DHCPv4Config;DHCPv6Config;DiscoveryServiceConfig;DummyLinkConfig;EnvironmentConfig;EtcFileConfig;EthernetConfig;EventSinkConfig;ExistingVolumeConfig;ExtensionServiceConfig;ExternalVolumeConfig;FilesystemScrubConfig;FilesystemTrimConfig;HCloudVIPConfig;HTTPProbeConfig;HostnameConfig;ImageCacheConfig;ImageVerificationConfig;KernelModuleConfig;KmsgLogConfig;KubeAPIServerConfig;KubeControllerManagerConfig;KubeCoreDNSConfig;KubeExternalManifestConfig;KubeInlineManifestConfig;KubeNetworkConfig;KubeNodeConfig;KubePrismConfig;KubeProxyConfig;KubeSchedulerConfig;KubeSpanConfig;KubeSpanEndpointsConfig;KubeStaticPodConfig;KubeTalosAPIAccessConfig;KubeletConfig;LVMLogicalVolumeConfig;LVMVolumeGroupConfig;Layer2VIPConfig;LinkAliasConfig;LinkConfig;NetworkDefaultActionConfig;NetworkRuleConfig;OOMConfig;PCIDriverRebindConfig;RAIDArrayConfig;RawVolumeConfig;RegistryAuthConfig;RegistryMirrorConfig;RegistryTLSConfig;ResolverConfig;RoutingRuleConfig;SecurityProfileConfig;StaticHostConfig;SwapVolumeConfig;SysctlConfig;SysfsConfig;TCPProbeConfig;TimeSyncConfig;TrustedRootsConfig;UdevRulesConfig;UnattendedInstallConfig;UserVolumeConfig;VLANConfig;VRFConfig;VethConfig;VolumeConfig;WatchdogTimerConfig;WireguardConfig;ZswapConfig
-// +kubebuilder:validation:MaxLength=27
+// +kubebuilder:validation:Enum=BGPInstanceConfig;BlackholeRouteConfig;BondConfig;BridgeConfig;CRIBaseRuntimeSpecConfig;CRICustomizationConfig;Config;ContainerConfig;DHCPv4Config;DHCPv6Config;DiscoveryServiceConfig;DummyLinkConfig;EnvironmentConfig;EtcFileConfig;EthernetConfig;EventSinkConfig;ExistingVolumeConfig;ExtensionServiceConfig;ExternalVolumeConfig;FilesystemScrubConfig;FilesystemTrimConfig;HCloudVIPConfig;HTTPProbeConfig;HostnameConfig;ImageCacheConfig;ImageVerificationConfig;KernelModuleConfig;KmsgLogConfig;KubeAPIServerConfig;KubeAdmissionControlConfig;KubeAuditPolicyConfig;KubeAuthenticationConfig;KubeAuthorizerConfig;KubeControllerManagerConfig;KubeCoreDNSConfig;KubeCredentialProviderConfig;KubeExternalManifestConfig;KubeFlannelCNIConfig;KubeInlineManifestConfig;KubeNetworkConfig;KubeNodeConfig;KubePrismConfig;KubeProxyConfig;KubeSchedulerConfig;KubeSpanConfig;KubeSpanEndpointsConfig;KubeStaticPodConfig;KubeTalosAPIAccessConfig;KubeletConfig;LVMLogicalVolumeConfig;LVMVolumeGroupConfig;Layer2VIPConfig;LinkAliasConfig;LinkConfig;NetworkDefaultActionConfig;NetworkRuleConfig;OOMConfig;PCIDriverRebindConfig;RAIDArrayConfig;RawVolumeConfig;RegistryAuthConfig;RegistryMirrorConfig;RegistryTLSConfig;ResolverConfig;RoutingRuleConfig;SecurityProfileConfig;StaticHostConfig;SwapVolumeConfig;SysctlConfig;SysfsConfig;TCPProbeConfig;TimeSyncConfig;TrustedRootsConfig;UdevRulesConfig;UnattendedInstallConfig;UserVolumeConfig;VLANConfig;VRFConfig;VethConfig;VolumeConfig;WatchdogTimerConfig;WireguardConfig;ZswapConfig
+// +kubebuilder:validation:MaxLength=28
 type DocumentKind string
 
 // The kinds that can be written.
 const (
-	KindBGPInstanceConfig           DocumentKind = "BGPInstanceConfig"
-	KindBlackholeRouteConfig        DocumentKind = "BlackholeRouteConfig"
-	KindBondConfig                  DocumentKind = "BondConfig"
-	KindBridgeConfig                DocumentKind = "BridgeConfig"
-	KindCRICustomizationConfig      DocumentKind = "CRICustomizationConfig"
-	KindConfig                      DocumentKind = "Config"
-	KindContainerConfig             DocumentKind = "ContainerConfig"
-	KindDHCPv4Config                DocumentKind = "DHCPv4Config"
-	KindDHCPv6Config                DocumentKind = "DHCPv6Config"
-	KindDiscoveryServiceConfig      DocumentKind = "DiscoveryServiceConfig"
-	KindDummyLinkConfig             DocumentKind = "DummyLinkConfig"
-	KindEnvironmentConfig           DocumentKind = "EnvironmentConfig"
-	KindEtcFileConfig               DocumentKind = "EtcFileConfig"
-	KindEthernetConfig              DocumentKind = "EthernetConfig"
-	KindEventSinkConfig             DocumentKind = "EventSinkConfig"
-	KindExistingVolumeConfig        DocumentKind = "ExistingVolumeConfig"
-	KindExtensionServiceConfig      DocumentKind = "ExtensionServiceConfig"
-	KindExternalVolumeConfig        DocumentKind = "ExternalVolumeConfig"
-	KindFilesystemScrubConfig       DocumentKind = "FilesystemScrubConfig"
-	KindFilesystemTrimConfig        DocumentKind = "FilesystemTrimConfig"
-	KindHCloudVIPConfig             DocumentKind = "HCloudVIPConfig"
-	KindHTTPProbeConfig             DocumentKind = "HTTPProbeConfig"
-	KindHostnameConfig              DocumentKind = "HostnameConfig"
-	KindImageCacheConfig            DocumentKind = "ImageCacheConfig"
-	KindImageVerificationConfig     DocumentKind = "ImageVerificationConfig"
-	KindKernelModuleConfig          DocumentKind = "KernelModuleConfig"
-	KindKmsgLogConfig               DocumentKind = "KmsgLogConfig"
-	KindKubeAPIServerConfig         DocumentKind = "KubeAPIServerConfig"
-	KindKubeControllerManagerConfig DocumentKind = "KubeControllerManagerConfig"
-	KindKubeCoreDNSConfig           DocumentKind = "KubeCoreDNSConfig"
-	KindKubeExternalManifestConfig  DocumentKind = "KubeExternalManifestConfig"
-	KindKubeInlineManifestConfig    DocumentKind = "KubeInlineManifestConfig"
-	KindKubeNetworkConfig           DocumentKind = "KubeNetworkConfig"
-	KindKubeNodeConfig              DocumentKind = "KubeNodeConfig"
-	KindKubePrismConfig             DocumentKind = "KubePrismConfig"
-	KindKubeProxyConfig             DocumentKind = "KubeProxyConfig"
-	KindKubeSchedulerConfig         DocumentKind = "KubeSchedulerConfig"
-	KindKubeSpanConfig              DocumentKind = "KubeSpanConfig"
-	KindKubeSpanEndpointsConfig     DocumentKind = "KubeSpanEndpointsConfig"
-	KindKubeStaticPodConfig         DocumentKind = "KubeStaticPodConfig"
-	KindKubeTalosAPIAccessConfig    DocumentKind = "KubeTalosAPIAccessConfig"
-	KindKubeletConfig               DocumentKind = "KubeletConfig"
-	KindLVMLogicalVolumeConfig      DocumentKind = "LVMLogicalVolumeConfig"
-	KindLVMVolumeGroupConfig        DocumentKind = "LVMVolumeGroupConfig"
-	KindLayer2VIPConfig             DocumentKind = "Layer2VIPConfig"
-	KindLinkAliasConfig             DocumentKind = "LinkAliasConfig"
-	KindLinkConfig                  DocumentKind = "LinkConfig"
-	KindNetworkDefaultActionConfig  DocumentKind = "NetworkDefaultActionConfig"
-	KindNetworkRuleConfig           DocumentKind = "NetworkRuleConfig"
-	KindOOMConfig                   DocumentKind = "OOMConfig"
-	KindPCIDriverRebindConfig       DocumentKind = "PCIDriverRebindConfig"
-	KindRAIDArrayConfig             DocumentKind = "RAIDArrayConfig"
-	KindRawVolumeConfig             DocumentKind = "RawVolumeConfig"
-	KindRegistryAuthConfig          DocumentKind = "RegistryAuthConfig"
-	KindRegistryMirrorConfig        DocumentKind = "RegistryMirrorConfig"
-	KindRegistryTLSConfig           DocumentKind = "RegistryTLSConfig"
-	KindResolverConfig              DocumentKind = "ResolverConfig"
-	KindRoutingRuleConfig           DocumentKind = "RoutingRuleConfig"
-	KindSecurityProfileConfig       DocumentKind = "SecurityProfileConfig"
-	KindStaticHostConfig            DocumentKind = "StaticHostConfig"
-	KindSwapVolumeConfig            DocumentKind = "SwapVolumeConfig"
-	KindSysctlConfig                DocumentKind = "SysctlConfig"
-	KindSysfsConfig                 DocumentKind = "SysfsConfig"
-	KindTCPProbeConfig              DocumentKind = "TCPProbeConfig"
-	KindTimeSyncConfig              DocumentKind = "TimeSyncConfig"
-	KindTrustedRootsConfig          DocumentKind = "TrustedRootsConfig"
-	KindUdevRulesConfig             DocumentKind = "UdevRulesConfig"
-	KindUnattendedInstallConfig     DocumentKind = "UnattendedInstallConfig"
-	KindUserVolumeConfig            DocumentKind = "UserVolumeConfig"
-	KindVLANConfig                  DocumentKind = "VLANConfig"
-	KindVRFConfig                   DocumentKind = "VRFConfig"
-	KindVethConfig                  DocumentKind = "VethConfig"
-	KindVolumeConfig                DocumentKind = "VolumeConfig"
-	KindWatchdogTimerConfig         DocumentKind = "WatchdogTimerConfig"
-	KindWireguardConfig             DocumentKind = "WireguardConfig"
-	KindZswapConfig                 DocumentKind = "ZswapConfig"
+	KindBGPInstanceConfig            DocumentKind = "BGPInstanceConfig"
+	KindBlackholeRouteConfig         DocumentKind = "BlackholeRouteConfig"
+	KindBondConfig                   DocumentKind = "BondConfig"
+	KindBridgeConfig                 DocumentKind = "BridgeConfig"
+	KindCRIBaseRuntimeSpecConfig     DocumentKind = "CRIBaseRuntimeSpecConfig"
+	KindCRICustomizationConfig       DocumentKind = "CRICustomizationConfig"
+	KindConfig                       DocumentKind = "Config"
+	KindContainerConfig              DocumentKind = "ContainerConfig"
+	KindDHCPv4Config                 DocumentKind = "DHCPv4Config"
+	KindDHCPv6Config                 DocumentKind = "DHCPv6Config"
+	KindDiscoveryServiceConfig       DocumentKind = "DiscoveryServiceConfig"
+	KindDummyLinkConfig              DocumentKind = "DummyLinkConfig"
+	KindEnvironmentConfig            DocumentKind = "EnvironmentConfig"
+	KindEtcFileConfig                DocumentKind = "EtcFileConfig"
+	KindEthernetConfig               DocumentKind = "EthernetConfig"
+	KindEventSinkConfig              DocumentKind = "EventSinkConfig"
+	KindExistingVolumeConfig         DocumentKind = "ExistingVolumeConfig"
+	KindExtensionServiceConfig       DocumentKind = "ExtensionServiceConfig"
+	KindExternalVolumeConfig         DocumentKind = "ExternalVolumeConfig"
+	KindFilesystemScrubConfig        DocumentKind = "FilesystemScrubConfig"
+	KindFilesystemTrimConfig         DocumentKind = "FilesystemTrimConfig"
+	KindHCloudVIPConfig              DocumentKind = "HCloudVIPConfig"
+	KindHTTPProbeConfig              DocumentKind = "HTTPProbeConfig"
+	KindHostnameConfig               DocumentKind = "HostnameConfig"
+	KindImageCacheConfig             DocumentKind = "ImageCacheConfig"
+	KindImageVerificationConfig      DocumentKind = "ImageVerificationConfig"
+	KindKernelModuleConfig           DocumentKind = "KernelModuleConfig"
+	KindKmsgLogConfig                DocumentKind = "KmsgLogConfig"
+	KindKubeAPIServerConfig          DocumentKind = "KubeAPIServerConfig"
+	KindKubeAdmissionControlConfig   DocumentKind = "KubeAdmissionControlConfig"
+	KindKubeAuditPolicyConfig        DocumentKind = "KubeAuditPolicyConfig"
+	KindKubeAuthenticationConfig     DocumentKind = "KubeAuthenticationConfig"
+	KindKubeAuthorizerConfig         DocumentKind = "KubeAuthorizerConfig"
+	KindKubeControllerManagerConfig  DocumentKind = "KubeControllerManagerConfig"
+	KindKubeCoreDNSConfig            DocumentKind = "KubeCoreDNSConfig"
+	KindKubeCredentialProviderConfig DocumentKind = "KubeCredentialProviderConfig"
+	KindKubeExternalManifestConfig   DocumentKind = "KubeExternalManifestConfig"
+	KindKubeFlannelCNIConfig         DocumentKind = "KubeFlannelCNIConfig"
+	KindKubeInlineManifestConfig     DocumentKind = "KubeInlineManifestConfig"
+	KindKubeNetworkConfig            DocumentKind = "KubeNetworkConfig"
+	KindKubeNodeConfig               DocumentKind = "KubeNodeConfig"
+	KindKubePrismConfig              DocumentKind = "KubePrismConfig"
+	KindKubeProxyConfig              DocumentKind = "KubeProxyConfig"
+	KindKubeSchedulerConfig          DocumentKind = "KubeSchedulerConfig"
+	KindKubeSpanConfig               DocumentKind = "KubeSpanConfig"
+	KindKubeSpanEndpointsConfig      DocumentKind = "KubeSpanEndpointsConfig"
+	KindKubeStaticPodConfig          DocumentKind = "KubeStaticPodConfig"
+	KindKubeTalosAPIAccessConfig     DocumentKind = "KubeTalosAPIAccessConfig"
+	KindKubeletConfig                DocumentKind = "KubeletConfig"
+	KindLVMLogicalVolumeConfig       DocumentKind = "LVMLogicalVolumeConfig"
+	KindLVMVolumeGroupConfig         DocumentKind = "LVMVolumeGroupConfig"
+	KindLayer2VIPConfig              DocumentKind = "Layer2VIPConfig"
+	KindLinkAliasConfig              DocumentKind = "LinkAliasConfig"
+	KindLinkConfig                   DocumentKind = "LinkConfig"
+	KindNetworkDefaultActionConfig   DocumentKind = "NetworkDefaultActionConfig"
+	KindNetworkRuleConfig            DocumentKind = "NetworkRuleConfig"
+	KindOOMConfig                    DocumentKind = "OOMConfig"
+	KindPCIDriverRebindConfig        DocumentKind = "PCIDriverRebindConfig"
+	KindRAIDArrayConfig              DocumentKind = "RAIDArrayConfig"
+	KindRawVolumeConfig              DocumentKind = "RawVolumeConfig"
+	KindRegistryAuthConfig           DocumentKind = "RegistryAuthConfig"
+	KindRegistryMirrorConfig         DocumentKind = "RegistryMirrorConfig"
+	KindRegistryTLSConfig            DocumentKind = "RegistryTLSConfig"
+	KindResolverConfig               DocumentKind = "ResolverConfig"
+	KindRoutingRuleConfig            DocumentKind = "RoutingRuleConfig"
+	KindSecurityProfileConfig        DocumentKind = "SecurityProfileConfig"
+	KindStaticHostConfig             DocumentKind = "StaticHostConfig"
+	KindSwapVolumeConfig             DocumentKind = "SwapVolumeConfig"
+	KindSysctlConfig                 DocumentKind = "SysctlConfig"
+	KindSysfsConfig                  DocumentKind = "SysfsConfig"
+	KindTCPProbeConfig               DocumentKind = "TCPProbeConfig"
+	KindTimeSyncConfig               DocumentKind = "TimeSyncConfig"
+	KindTrustedRootsConfig           DocumentKind = "TrustedRootsConfig"
+	KindUdevRulesConfig              DocumentKind = "UdevRulesConfig"
+	KindUnattendedInstallConfig      DocumentKind = "UnattendedInstallConfig"
+	KindUserVolumeConfig             DocumentKind = "UserVolumeConfig"
+	KindVLANConfig                   DocumentKind = "VLANConfig"
+	KindVRFConfig                    DocumentKind = "VRFConfig"
+	KindVethConfig                   DocumentKind = "VethConfig"
+	KindVolumeConfig                 DocumentKind = "VolumeConfig"
+	KindWatchdogTimerConfig          DocumentKind = "WatchdogTimerConfig"
+	KindWireguardConfig              DocumentKind = "WireguardConfig"
+	KindZswapConfig                  DocumentKind = "ZswapConfig"
 )
 
 // Document is one Talos document. It sets kind, and the field that kind names.
 //
 // +union
-// +kubebuilder:validation:XValidation:rule="[has(self.bgpInstanceConfig),has(self.blackholeRouteConfig),has(self.bondConfig),has(self.bridgeConfig),has(self.criCustomizationConfig),has(self.config),has(self.containerConfig),has(self.dhcpv4Config),has(self.dhcpv6Config),has(self.discoveryServiceConfig),has(self.dummyLinkConfig),has(self.environmentConfig),has(self.etcFileConfig),has(self.ethernetConfig),has(self.eventSinkConfig),has(self.existingVolumeConfig),has(self.extensionServiceConfig),has(self.externalVolumeConfig),has(self.filesystemScrubConfig),has(self.filesystemTrimConfig),has(self.hCloudVIPConfig),has(self.httpProbeConfig),has(self.hostnameConfig),has(self.imageCacheConfig),has(self.imageVerificationConfig),has(self.kernelModuleConfig),has(self.kmsgLogConfig),has(self.kubeAPIServerConfig),has(self.kubeControllerManagerConfig),has(self.kubeCoreDNSConfig),has(self.kubeExternalManifestConfig),has(self.kubeInlineManifestConfig),has(self.kubeNetworkConfig),has(self.kubeNodeConfig),has(self.kubePrismConfig),has(self.kubeProxyConfig),has(self.kubeSchedulerConfig),has(self.kubeSpanConfig),has(self.kubeSpanEndpointsConfig),has(self.kubeStaticPodConfig),has(self.kubeTalosAPIAccessConfig),has(self.kubeletConfig),has(self.lvmLogicalVolumeConfig),has(self.lvmVolumeGroupConfig),has(self.layer2VIPConfig),has(self.linkAliasConfig),has(self.linkConfig),has(self.networkDefaultActionConfig),has(self.networkRuleConfig),has(self.oomConfig),has(self.pciDriverRebindConfig),has(self.raidArrayConfig),has(self.rawVolumeConfig),has(self.registryAuthConfig),has(self.registryMirrorConfig),has(self.registryTLSConfig),has(self.resolverConfig),has(self.routingRuleConfig),has(self.securityProfileConfig),has(self.staticHostConfig),has(self.swapVolumeConfig),has(self.sysctlConfig),has(self.sysfsConfig),has(self.tcpProbeConfig),has(self.timeSyncConfig),has(self.trustedRootsConfig),has(self.udevRulesConfig),has(self.unattendedInstallConfig),has(self.userVolumeConfig),has(self.vlanConfig),has(self.vrfConfig),has(self.vethConfig),has(self.volumeConfig),has(self.watchdogTimerConfig),has(self.wireguardConfig),has(self.zswapConfig)].filter(x,x).size()==1",message="a document sets exactly one field next to kind"
-// +kubebuilder:validation:XValidation:rule="[self.kind].all(k,(k!='BGPInstanceConfig'||has(self.bgpInstanceConfig))&&(k!='BlackholeRouteConfig'||has(self.blackholeRouteConfig))&&(k!='BondConfig'||has(self.bondConfig))&&(k!='BridgeConfig'||has(self.bridgeConfig))&&(k!='CRICustomizationConfig'||has(self.criCustomizationConfig))&&(k!='Config'||has(self.config))&&(k!='ContainerConfig'||has(self.containerConfig))&&(k!='DHCPv4Config'||has(self.dhcpv4Config))&&(k!='DHCPv6Config'||has(self.dhcpv6Config))&&(k!='DiscoveryServiceConfig'||has(self.discoveryServiceConfig))&&(k!='DummyLinkConfig'||has(self.dummyLinkConfig))&&(k!='EnvironmentConfig'||has(self.environmentConfig))&&(k!='EtcFileConfig'||has(self.etcFileConfig))&&(k!='EthernetConfig'||has(self.ethernetConfig))&&(k!='EventSinkConfig'||has(self.eventSinkConfig))&&(k!='ExistingVolumeConfig'||has(self.existingVolumeConfig))&&(k!='ExtensionServiceConfig'||has(self.extensionServiceConfig))&&(k!='ExternalVolumeConfig'||has(self.externalVolumeConfig))&&(k!='FilesystemScrubConfig'||has(self.filesystemScrubConfig))&&(k!='FilesystemTrimConfig'||has(self.filesystemTrimConfig))&&(k!='HCloudVIPConfig'||has(self.hCloudVIPConfig))&&(k!='HTTPProbeConfig'||has(self.httpProbeConfig))&&(k!='HostnameConfig'||has(self.hostnameConfig))&&(k!='ImageCacheConfig'||has(self.imageCacheConfig))&&(k!='ImageVerificationConfig'||has(self.imageVerificationConfig))&&(k!='KernelModuleConfig'||has(self.kernelModuleConfig))&&(k!='KmsgLogConfig'||has(self.kmsgLogConfig))&&(k!='KubeAPIServerConfig'||has(self.kubeAPIServerConfig))&&(k!='KubeControllerManagerConfig'||has(self.kubeControllerManagerConfig))&&(k!='KubeCoreDNSConfig'||has(self.kubeCoreDNSConfig))&&(k!='KubeExternalManifestConfig'||has(self.kubeExternalManifestConfig))&&(k!='KubeInlineManifestConfig'||has(self.kubeInlineManifestConfig))&&(k!='KubeNetworkConfig'||has(self.kubeNetworkConfig))&&(k!='KubeNodeConfig'||has(self.kubeNodeConfig))&&(k!='KubePrismConfig'||has(self.kubePrismConfig))&&(k!='KubeProxyConfig'||has(self.kubeProxyConfig))&&(k!='KubeSchedulerConfig'||has(self.kubeSchedulerConfig))&&(k!='KubeSpanConfig'||has(self.kubeSpanConfig))&&(k!='KubeSpanEndpointsConfig'||has(self.kubeSpanEndpointsConfig))&&(k!='KubeStaticPodConfig'||has(self.kubeStaticPodConfig))&&(k!='KubeTalosAPIAccessConfig'||has(self.kubeTalosAPIAccessConfig))&&(k!='KubeletConfig'||has(self.kubeletConfig))&&(k!='LVMLogicalVolumeConfig'||has(self.lvmLogicalVolumeConfig))&&(k!='LVMVolumeGroupConfig'||has(self.lvmVolumeGroupConfig))&&(k!='Layer2VIPConfig'||has(self.layer2VIPConfig))&&(k!='LinkAliasConfig'||has(self.linkAliasConfig))&&(k!='LinkConfig'||has(self.linkConfig))&&(k!='NetworkDefaultActionConfig'||has(self.networkDefaultActionConfig))&&(k!='NetworkRuleConfig'||has(self.networkRuleConfig))&&(k!='OOMConfig'||has(self.oomConfig))&&(k!='PCIDriverRebindConfig'||has(self.pciDriverRebindConfig))&&(k!='RAIDArrayConfig'||has(self.raidArrayConfig))&&(k!='RawVolumeConfig'||has(self.rawVolumeConfig))&&(k!='RegistryAuthConfig'||has(self.registryAuthConfig))&&(k!='RegistryMirrorConfig'||has(self.registryMirrorConfig))&&(k!='RegistryTLSConfig'||has(self.registryTLSConfig))&&(k!='ResolverConfig'||has(self.resolverConfig))&&(k!='RoutingRuleConfig'||has(self.routingRuleConfig))&&(k!='SecurityProfileConfig'||has(self.securityProfileConfig))&&(k!='StaticHostConfig'||has(self.staticHostConfig))&&(k!='SwapVolumeConfig'||has(self.swapVolumeConfig))&&(k!='SysctlConfig'||has(self.sysctlConfig))&&(k!='SysfsConfig'||has(self.sysfsConfig))&&(k!='TCPProbeConfig'||has(self.tcpProbeConfig))&&(k!='TimeSyncConfig'||has(self.timeSyncConfig))&&(k!='TrustedRootsConfig'||has(self.trustedRootsConfig))&&(k!='UdevRulesConfig'||has(self.udevRulesConfig))&&(k!='UnattendedInstallConfig'||has(self.unattendedInstallConfig))&&(k!='UserVolumeConfig'||has(self.userVolumeConfig))&&(k!='VLANConfig'||has(self.vlanConfig))&&(k!='VRFConfig'||has(self.vrfConfig))&&(k!='VethConfig'||has(self.vethConfig))&&(k!='VolumeConfig'||has(self.volumeConfig))&&(k!='WatchdogTimerConfig'||has(self.watchdogTimerConfig))&&(k!='WireguardConfig'||has(self.wireguardConfig))&&(k!='ZswapConfig'||has(self.zswapConfig)))",message="a document sets the field that its kind names, the kind in lower camel case: for example, hostnameConfig for kind HostnameConfig"
+// +kubebuilder:validation:XValidation:rule="[has(self.bgpInstanceConfig),has(self.blackholeRouteConfig),has(self.bondConfig),has(self.bridgeConfig),has(self.criBaseRuntimeSpecConfig),has(self.criCustomizationConfig),has(self.config),has(self.containerConfig),has(self.dhcpv4Config),has(self.dhcpv6Config),has(self.discoveryServiceConfig),has(self.dummyLinkConfig),has(self.environmentConfig),has(self.etcFileConfig),has(self.ethernetConfig),has(self.eventSinkConfig),has(self.existingVolumeConfig),has(self.extensionServiceConfig),has(self.externalVolumeConfig),has(self.filesystemScrubConfig),has(self.filesystemTrimConfig),has(self.hCloudVIPConfig),has(self.httpProbeConfig),has(self.hostnameConfig),has(self.imageCacheConfig),has(self.imageVerificationConfig),has(self.kernelModuleConfig),has(self.kmsgLogConfig),has(self.kubeAPIServerConfig),has(self.kubeAdmissionControlConfig),has(self.kubeAuditPolicyConfig),has(self.kubeAuthenticationConfig),has(self.kubeAuthorizerConfig),has(self.kubeControllerManagerConfig),has(self.kubeCoreDNSConfig),has(self.kubeCredentialProviderConfig),has(self.kubeExternalManifestConfig),has(self.kubeFlannelCNIConfig),has(self.kubeInlineManifestConfig),has(self.kubeNetworkConfig),has(self.kubeNodeConfig),has(self.kubePrismConfig),has(self.kubeProxyConfig),has(self.kubeSchedulerConfig),has(self.kubeSpanConfig),has(self.kubeSpanEndpointsConfig),has(self.kubeStaticPodConfig),has(self.kubeTalosAPIAccessConfig),has(self.kubeletConfig),has(self.lvmLogicalVolumeConfig),has(self.lvmVolumeGroupConfig),has(self.layer2VIPConfig),has(self.linkAliasConfig),has(self.linkConfig),has(self.networkDefaultActionConfig),has(self.networkRuleConfig),has(self.oomConfig),has(self.pciDriverRebindConfig),has(self.raidArrayConfig),has(self.rawVolumeConfig),has(self.registryAuthConfig),has(self.registryMirrorConfig),has(self.registryTLSConfig),has(self.resolverConfig),has(self.routingRuleConfig),has(self.securityProfileConfig),has(self.staticHostConfig),has(self.swapVolumeConfig),has(self.sysctlConfig),has(self.sysfsConfig),has(self.tcpProbeConfig),has(self.timeSyncConfig),has(self.trustedRootsConfig),has(self.udevRulesConfig),has(self.unattendedInstallConfig),has(self.userVolumeConfig),has(self.vlanConfig),has(self.vrfConfig),has(self.vethConfig),has(self.volumeConfig),has(self.watchdogTimerConfig),has(self.wireguardConfig),has(self.zswapConfig)].filter(x,x).size()==1",message="a document sets exactly one field next to kind"
+// +kubebuilder:validation:XValidation:rule="[self.kind].all(k,(k!='BGPInstanceConfig'||has(self.bgpInstanceConfig))&&(k!='BlackholeRouteConfig'||has(self.blackholeRouteConfig))&&(k!='BondConfig'||has(self.bondConfig))&&(k!='BridgeConfig'||has(self.bridgeConfig))&&(k!='CRIBaseRuntimeSpecConfig'||has(self.criBaseRuntimeSpecConfig))&&(k!='CRICustomizationConfig'||has(self.criCustomizationConfig))&&(k!='Config'||has(self.config))&&(k!='ContainerConfig'||has(self.containerConfig))&&(k!='DHCPv4Config'||has(self.dhcpv4Config))&&(k!='DHCPv6Config'||has(self.dhcpv6Config))&&(k!='DiscoveryServiceConfig'||has(self.discoveryServiceConfig))&&(k!='DummyLinkConfig'||has(self.dummyLinkConfig))&&(k!='EnvironmentConfig'||has(self.environmentConfig))&&(k!='EtcFileConfig'||has(self.etcFileConfig))&&(k!='EthernetConfig'||has(self.ethernetConfig))&&(k!='EventSinkConfig'||has(self.eventSinkConfig))&&(k!='ExistingVolumeConfig'||has(self.existingVolumeConfig))&&(k!='ExtensionServiceConfig'||has(self.extensionServiceConfig))&&(k!='ExternalVolumeConfig'||has(self.externalVolumeConfig))&&(k!='FilesystemScrubConfig'||has(self.filesystemScrubConfig))&&(k!='FilesystemTrimConfig'||has(self.filesystemTrimConfig))&&(k!='HCloudVIPConfig'||has(self.hCloudVIPConfig))&&(k!='HTTPProbeConfig'||has(self.httpProbeConfig))&&(k!='HostnameConfig'||has(self.hostnameConfig))&&(k!='ImageCacheConfig'||has(self.imageCacheConfig))&&(k!='ImageVerificationConfig'||has(self.imageVerificationConfig))&&(k!='KernelModuleConfig'||has(self.kernelModuleConfig))&&(k!='KmsgLogConfig'||has(self.kmsgLogConfig))&&(k!='KubeAPIServerConfig'||has(self.kubeAPIServerConfig))&&(k!='KubeAdmissionControlConfig'||has(self.kubeAdmissionControlConfig))&&(k!='KubeAuditPolicyConfig'||has(self.kubeAuditPolicyConfig))&&(k!='KubeAuthenticationConfig'||has(self.kubeAuthenticationConfig))&&(k!='KubeAuthorizerConfig'||has(self.kubeAuthorizerConfig))&&(k!='KubeControllerManagerConfig'||has(self.kubeControllerManagerConfig))&&(k!='KubeCoreDNSConfig'||has(self.kubeCoreDNSConfig))&&(k!='KubeCredentialProviderConfig'||has(self.kubeCredentialProviderConfig))&&(k!='KubeExternalManifestConfig'||has(self.kubeExternalManifestConfig))&&(k!='KubeFlannelCNIConfig'||has(self.kubeFlannelCNIConfig))&&(k!='KubeInlineManifestConfig'||has(self.kubeInlineManifestConfig))&&(k!='KubeNetworkConfig'||has(self.kubeNetworkConfig))&&(k!='KubeNodeConfig'||has(self.kubeNodeConfig))&&(k!='KubePrismConfig'||has(self.kubePrismConfig))&&(k!='KubeProxyConfig'||has(self.kubeProxyConfig))&&(k!='KubeSchedulerConfig'||has(self.kubeSchedulerConfig))&&(k!='KubeSpanConfig'||has(self.kubeSpanConfig))&&(k!='KubeSpanEndpointsConfig'||has(self.kubeSpanEndpointsConfig))&&(k!='KubeStaticPodConfig'||has(self.kubeStaticPodConfig))&&(k!='KubeTalosAPIAccessConfig'||has(self.kubeTalosAPIAccessConfig))&&(k!='KubeletConfig'||has(self.kubeletConfig))&&(k!='LVMLogicalVolumeConfig'||has(self.lvmLogicalVolumeConfig))&&(k!='LVMVolumeGroupConfig'||has(self.lvmVolumeGroupConfig))&&(k!='Layer2VIPConfig'||has(self.layer2VIPConfig))&&(k!='LinkAliasConfig'||has(self.linkAliasConfig))&&(k!='LinkConfig'||has(self.linkConfig))&&(k!='NetworkDefaultActionConfig'||has(self.networkDefaultActionConfig))&&(k!='NetworkRuleConfig'||has(self.networkRuleConfig))&&(k!='OOMConfig'||has(self.oomConfig))&&(k!='PCIDriverRebindConfig'||has(self.pciDriverRebindConfig))&&(k!='RAIDArrayConfig'||has(self.raidArrayConfig))&&(k!='RawVolumeConfig'||has(self.rawVolumeConfig))&&(k!='RegistryAuthConfig'||has(self.registryAuthConfig))&&(k!='RegistryMirrorConfig'||has(self.registryMirrorConfig))&&(k!='RegistryTLSConfig'||has(self.registryTLSConfig))&&(k!='ResolverConfig'||has(self.resolverConfig))&&(k!='RoutingRuleConfig'||has(self.routingRuleConfig))&&(k!='SecurityProfileConfig'||has(self.securityProfileConfig))&&(k!='StaticHostConfig'||has(self.staticHostConfig))&&(k!='SwapVolumeConfig'||has(self.swapVolumeConfig))&&(k!='SysctlConfig'||has(self.sysctlConfig))&&(k!='SysfsConfig'||has(self.sysfsConfig))&&(k!='TCPProbeConfig'||has(self.tcpProbeConfig))&&(k!='TimeSyncConfig'||has(self.timeSyncConfig))&&(k!='TrustedRootsConfig'||has(self.trustedRootsConfig))&&(k!='UdevRulesConfig'||has(self.udevRulesConfig))&&(k!='UnattendedInstallConfig'||has(self.unattendedInstallConfig))&&(k!='UserVolumeConfig'||has(self.userVolumeConfig))&&(k!='VLANConfig'||has(self.vlanConfig))&&(k!='VRFConfig'||has(self.vrfConfig))&&(k!='VethConfig'||has(self.vethConfig))&&(k!='VolumeConfig'||has(self.volumeConfig))&&(k!='WatchdogTimerConfig'||has(self.watchdogTimerConfig))&&(k!='WireguardConfig'||has(self.wireguardConfig))&&(k!='ZswapConfig'||has(self.zswapConfig)))",message="a document sets the field that its kind names, the kind in lower camel case: for example, hostnameConfig for kind HostnameConfig"
 type Document struct {
 	// The kind of the document. Its content stands in the field of the same name.
 	// +unionDiscriminator
@@ -124,6 +131,12 @@ type Document struct {
 	// +unionMember
 	// +optional
 	BridgeConfig *BridgeConfig `json:"bridgeConfig,omitempty"`
+
+	// Overrides the OCI runtime specification that containers start with (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/cribaseruntimespecconfig
+	// +unionMember
+	// +optional
+	CRIBaseRuntimeSpecConfig *CRIBaseRuntimeSpecConfig `json:"criBaseRuntimeSpecConfig,omitempty"`
 
 	// Adds to containerd's configuration (Talos 1.14).
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/cricustomizationconfig
@@ -269,6 +282,30 @@ type Document struct {
 	// +optional
 	KubeAPIServerConfig *KubeAPIServerConfig `json:"kubeAPIServerConfig,omitempty"`
 
+	// Configures an admission plugin of the Kubernetes API server (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeadmissioncontrolconfig
+	// +unionMember
+	// +optional
+	KubeAdmissionControlConfig *KubeAdmissionControlConfig `json:"kubeAdmissionControlConfig,omitempty"`
+
+	// Sets what the Kubernetes API server writes to its audit log (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeauditpolicyconfig
+	// +unionMember
+	// +optional
+	KubeAuditPolicyConfig *KubeAuditPolicyConfig `json:"kubeAuditPolicyConfig,omitempty"`
+
+	// Sets whom the Kubernetes API server takes tokens from, such as OIDC issuers (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeauthenticationconfig
+	// +unionMember
+	// +optional
+	KubeAuthenticationConfig *KubeAuthenticationConfig `json:"kubeAuthenticationConfig,omitempty"`
+
+	// Adds an authorizer to the Kubernetes API server (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeauthorizerconfig
+	// +unionMember
+	// +optional
+	KubeAuthorizerConfig *KubeAuthorizerConfig `json:"kubeAuthorizerConfig,omitempty"`
+
 	// Sets up the Kubernetes controller manager (Talos 1.14).
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubecontrollermanagerconfig
 	// +unionMember
@@ -281,11 +318,23 @@ type Document struct {
 	// +optional
 	KubeCoreDNSConfig *KubeCoreDNSConfig `json:"kubeCoreDNSConfig,omitempty"`
 
+	// Sets where the kubelet gets credentials for images from (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubecredentialproviderconfig
+	// +unionMember
+	// +optional
+	KubeCredentialProviderConfig *KubeCredentialProviderConfig `json:"kubeCredentialProviderConfig,omitempty"`
+
 	// Applies Kubernetes manifests from a URL (Talos 1.14).
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeexternalmanifestconfig
 	// +unionMember
 	// +optional
 	KubeExternalManifestConfig *KubeExternalManifestConfig `json:"kubeExternalManifestConfig,omitempty"`
+
+	// Sets up the pod network flannel (Talos 1.14).
+	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeflannelcniconfig
+	// +unionMember
+	// +optional
+	KubeFlannelCNIConfig *KubeFlannelCNIConfig `json:"kubeFlannelCNIConfig,omitempty"`
 
 	// Applies Kubernetes manifests that stand here (Talos 1.14).
 	// See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeinlinemanifestconfig
@@ -578,6 +627,10 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindBridgeConfig)
 	}
 
+	if d.CRIBaseRuntimeSpecConfig != nil {
+		kinds = append(kinds, KindCRIBaseRuntimeSpecConfig)
+	}
+
 	if d.CRICustomizationConfig != nil {
 		kinds = append(kinds, KindCRICustomizationConfig)
 	}
@@ -674,6 +727,22 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindKubeAPIServerConfig)
 	}
 
+	if d.KubeAdmissionControlConfig != nil {
+		kinds = append(kinds, KindKubeAdmissionControlConfig)
+	}
+
+	if d.KubeAuditPolicyConfig != nil {
+		kinds = append(kinds, KindKubeAuditPolicyConfig)
+	}
+
+	if d.KubeAuthenticationConfig != nil {
+		kinds = append(kinds, KindKubeAuthenticationConfig)
+	}
+
+	if d.KubeAuthorizerConfig != nil {
+		kinds = append(kinds, KindKubeAuthorizerConfig)
+	}
+
 	if d.KubeControllerManagerConfig != nil {
 		kinds = append(kinds, KindKubeControllerManagerConfig)
 	}
@@ -682,8 +751,16 @@ func (d *Document) populated() []DocumentKind {
 		kinds = append(kinds, KindKubeCoreDNSConfig)
 	}
 
+	if d.KubeCredentialProviderConfig != nil {
+		kinds = append(kinds, KindKubeCredentialProviderConfig)
+	}
+
 	if d.KubeExternalManifestConfig != nil {
 		kinds = append(kinds, KindKubeExternalManifestConfig)
+	}
+
+	if d.KubeFlannelCNIConfig != nil {
+		kinds = append(kinds, KindKubeFlannelCNIConfig)
 	}
 
 	if d.KubeInlineManifestConfig != nil {
@@ -880,6 +957,8 @@ func (d *Document) member(kind DocumentKind) any {
 		return &d.BondConfig
 	case KindBridgeConfig:
 		return &d.BridgeConfig
+	case KindCRIBaseRuntimeSpecConfig:
+		return &d.CRIBaseRuntimeSpecConfig
 	case KindCRICustomizationConfig:
 		return &d.CRICustomizationConfig
 	case KindConfig:
@@ -928,12 +1007,24 @@ func (d *Document) member(kind DocumentKind) any {
 		return &d.KmsgLogConfig
 	case KindKubeAPIServerConfig:
 		return &d.KubeAPIServerConfig
+	case KindKubeAdmissionControlConfig:
+		return &d.KubeAdmissionControlConfig
+	case KindKubeAuditPolicyConfig:
+		return &d.KubeAuditPolicyConfig
+	case KindKubeAuthenticationConfig:
+		return &d.KubeAuthenticationConfig
+	case KindKubeAuthorizerConfig:
+		return &d.KubeAuthorizerConfig
 	case KindKubeControllerManagerConfig:
 		return &d.KubeControllerManagerConfig
 	case KindKubeCoreDNSConfig:
 		return &d.KubeCoreDNSConfig
+	case KindKubeCredentialProviderConfig:
+		return &d.KubeCredentialProviderConfig
 	case KindKubeExternalManifestConfig:
 		return &d.KubeExternalManifestConfig
+	case KindKubeFlannelCNIConfig:
+		return &d.KubeFlannelCNIConfig
 	case KindKubeInlineManifestConfig:
 		return &d.KubeInlineManifestConfig
 	case KindKubeNetworkConfig:
@@ -1070,6 +1161,10 @@ func (d *Document) Name() string {
 		return d.KernelModuleConfig.Name
 	case d.Kind == KindKmsgLogConfig && d.KmsgLogConfig != nil:
 		return d.KmsgLogConfig.Name
+	case d.Kind == KindKubeAdmissionControlConfig && d.KubeAdmissionControlConfig != nil:
+		return d.KubeAdmissionControlConfig.Name
+	case d.Kind == KindKubeAuthorizerConfig && d.KubeAuthorizerConfig != nil:
+		return d.KubeAuthorizerConfig.Name
 	case d.Kind == KindKubeExternalManifestConfig && d.KubeExternalManifestConfig != nil:
 		return d.KubeExternalManifestConfig.Name
 	case d.Kind == KindKubeInlineManifestConfig && d.KubeInlineManifestConfig != nil:

@@ -30,7 +30,6 @@ type V1alpha1APIServerConfig struct {
 	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ExtraVolumes []V1alpha1VolumeMountConfig `json:"extraVolumes,omitzero"`
 
@@ -44,7 +43,6 @@ type V1alpha1APIServerConfig struct {
 	EnvFrom map[string]ValueSource `json:"envFrom,omitzero" resolves:"env"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	CertSANs []string `json:"certSANs,omitzero"`
@@ -53,19 +51,17 @@ type V1alpha1APIServerConfig struct {
 	DisablePodSecurityPolicy *bool `json:"disablePodSecurityPolicy,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	AdmissionControl []V1alpha1AdmissionPluginConfig `json:"admissionControl,omitzero"`
 
+	// Kubernetes' audit Policy. Replaces what earlier layers set.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="apiServer.auditPolicy: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	AuditPolicy *RefusedObject `json:"auditPolicy,omitempty" refused:"apiServer.auditPolicy: not offered yet: Talos takes free-form content here, which has no schema"`
+	AuditPolicy *AuditPolicy `json:"auditPolicy,omitempty"`
 
 	// +optional
 	Resources *V1alpha1ResourcesConfig `json:"resources,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	AuthorizationConfig []V1alpha1AuthorizationConfigAuthorizerConfig `json:"authorizationConfig,omitzero"`
 }
@@ -75,14 +71,15 @@ type V1alpha1AdminKubeconfigConfig struct {
 	CertLifetime *TimeDuration `json:"certLifetime,omitempty"`
 }
 
+// +kubebuilder:validation:XValidation:rule="!has(self.configuration)||has(self.name)&&self.name in ['PodSecurity']",message="configuration: only PodSecurity has a typed configuration; no other plugin can be configured here",reason="FieldValueForbidden"
 type V1alpha1AdmissionPluginConfig struct {
 	// +optional
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=63
 	Name *string `json:"name,omitempty"`
 
+	// Kubernetes' PodSecurityConfiguration, for the plugin PodSecurity.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="admissionControl.configuration: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	Configuration *RefusedObject `json:"configuration,omitempty" refused:"admissionControl.configuration: not offered yet: Talos takes free-form content here, which has no schema"`
+	Configuration *AdmissionPluginConfiguration `json:"configuration,omitempty" by:"name" choices:"PodSecurity:kind=PodSecurityConfiguration,defaults,exemptions"`
 }
 
 type V1alpha1AuthorizationConfigAuthorizerConfig struct {
@@ -94,25 +91,22 @@ type V1alpha1AuthorizationConfigAuthorizerConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Name *string `json:"name,omitempty"`
 
+	// Kubernetes' settings of a webhook authorizer.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="authorizationConfig.webhook: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	Webhook *RefusedObject `json:"webhook,omitempty" refused:"authorizationConfig.webhook: not offered yet: Talos takes free-form content here, which has no schema"`
+	Webhook *APIServerWebhookConfiguration `json:"webhook,omitempty"`
 }
 
 type V1alpha1Bond struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Interfaces []string `json:"interfaces,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	DeviceSelectors []V1alpha1NetworkDeviceSelector `json:"deviceSelectors,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ARPIPTarget []string `json:"arpIPTarget,omitzero"`
@@ -233,7 +227,6 @@ type V1alpha1Bond struct {
 
 type V1alpha1Bridge struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Interfaces []string `json:"interfaces,omitzero"`
@@ -262,7 +255,6 @@ type V1alpha1CNIConfig struct {
 	Name *string `json:"name,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Urls []string `json:"urls,omitzero"`
@@ -307,7 +299,6 @@ type V1alpha1ClusterConfig struct {
 	CA *RefusedObject `json:"ca,omitempty" refused:"cluster.ca: cluster secret; it comes from the secrets bundle"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
 	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitzero" refused:"cluster.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
 
@@ -344,7 +335,6 @@ type V1alpha1ClusterConfig struct {
 	ExternalCloudProvider *V1alpha1ExternalCloudProviderConfig `json:"externalCloudProvider,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ExtraManifests []string `json:"extraManifests,omitzero"`
@@ -359,7 +349,6 @@ type V1alpha1ClusterConfig struct {
 	ExtraManifestHeadersFrom map[string]ValueSource `json:"extraManifestHeadersFrom,omitzero" resolves:"extraManifestHeaders"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	InlineManifests []V1alpha1ClusterInlineManifest `json:"inlineManifests,omitzero"`
 
@@ -405,14 +394,12 @@ type V1alpha1ClusterNetworkConfig struct {
 
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	PodSubnets []string `json:"podSubnets,omitzero"`
 
 	// Replaces what earlier layers set.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ServiceSubnets []string `json:"serviceSubnets,omitzero"`
@@ -437,7 +424,6 @@ type V1alpha1ControllerManagerConfig struct {
 	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ExtraVolumes []V1alpha1VolumeMountConfig `json:"extraVolumes,omitzero"`
 
@@ -489,7 +475,6 @@ type V1alpha1Device struct {
 	DeviceSelector *V1alpha1NetworkDeviceSelector `json:"deviceSelector,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Addresses []string `json:"addresses,omitzero"`
@@ -499,7 +484,6 @@ type V1alpha1Device struct {
 	CIDR *string `json:"cidr,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []V1alpha1Route `json:"routes,omitzero"`
 
@@ -513,7 +497,6 @@ type V1alpha1Device struct {
 	BridgePort *V1alpha1BridgePort `json:"bridgePort,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Vlans []V1alpha1Vlan `json:"vlans,omitzero"`
 
@@ -567,7 +550,6 @@ type V1alpha1DeviceWireguardConfig struct {
 	FirewallMark *int64 `json:"firewallMark,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Peers []V1alpha1DeviceWireguardPeer `json:"peers,omitzero"`
 }
@@ -585,7 +567,6 @@ type V1alpha1DeviceWireguardPeer struct {
 	PersistentKeepaliveInterval *TimeDuration `json:"persistentKeepaliveInterval,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	AllowedIPs []string `json:"allowedIPs,omitzero"`
@@ -614,7 +595,6 @@ type V1alpha1EncryptionConfig struct {
 	Provider *string `json:"provider,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Keys []V1alpha1EncryptionKey `json:"keys,omitzero"`
 
@@ -631,7 +611,6 @@ type V1alpha1EncryptionConfig struct {
 	BlockSize *int64 `json:"blockSize,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Options []string `json:"options,omitzero"`
@@ -687,13 +666,11 @@ type V1alpha1EtcdConfig struct {
 	Subnet *string `json:"subnet,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	AdvertisedSubnets []string `json:"advertisedSubnets,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ListenSubnets []string `json:"listenSubnets,omitzero"`
@@ -704,7 +681,6 @@ type V1alpha1ExternalCloudProviderConfig struct {
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Manifests []string `json:"manifests,omitzero"`
@@ -716,7 +692,6 @@ type V1alpha1ExtraHost struct {
 	IP *string `json:"ip,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Aliases []string `json:"aliases,omitzero"`
@@ -736,18 +711,15 @@ type V1alpha1ExtraMount struct {
 	Source *string `json:"source,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Options []string `json:"options,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	UIDMappings []V1alpha1LinuxIDMapping `json:"uidMappings,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	GIDMappings []V1alpha1LinuxIDMapping `json:"gidMappings,omitzero"`
 }
@@ -784,7 +756,6 @@ type V1alpha1FeaturesConfig struct {
 
 type V1alpha1FlannelCNIConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ExtraArgs []string `json:"extraArgs,omitzero"`
@@ -819,7 +790,6 @@ type V1alpha1InstallConfig struct {
 	DiskSelector *V1alpha1InstallDiskSelector `json:"diskSelector,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ExtraKernelArgs []string `json:"extraKernelArgs,omitzero"`
@@ -829,7 +799,6 @@ type V1alpha1InstallConfig struct {
 	Image *string `json:"image,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Extensions []V1alpha1InstallExtensionConfig `json:"extensions,omitzero"`
 
@@ -890,7 +859,6 @@ type V1alpha1InstallExtensionConfig struct {
 
 type V1alpha1KernelConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Modules []V1alpha1KernelModuleConfig `json:"modules,omitzero"`
 }
@@ -901,7 +869,6 @@ type V1alpha1KernelModuleConfig struct {
 	Name *string `json:"name,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Parameters []string `json:"parameters,omitzero"`
@@ -917,14 +884,12 @@ type V1alpha1KubePrism struct {
 
 type V1alpha1KubeSpanFilters struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Endpoints []string `json:"endpoints,omitzero"`
 
 	// Since Talos 1.13.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ExcludeAdvertisedNetworks []string `json:"excludeAdvertisedNetworks,omitzero"`
@@ -936,7 +901,6 @@ type V1alpha1KubeletConfig struct {
 	Image *string `json:"image,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ClusterDNS []string `json:"clusterDNS,omitzero"`
@@ -946,17 +910,16 @@ type V1alpha1KubeletConfig struct {
 	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ExtraMounts []V1alpha1ExtraMount `json:"extraMounts,omitzero"`
 
+	// Kubernetes' KubeletConfiguration (kubelet.config.k8s.io/v1beta1).
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="kubelet.extraConfig: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	ExtraConfig *RefusedObject `json:"extraConfig,omitempty" refused:"kubelet.extraConfig: not offered yet: Talos takes free-form content here, which has no schema"`
+	ExtraConfig *KubeletConfiguration `json:"extraConfig,omitempty"`
 
+	// Kubernetes' CredentialProviderConfig.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="kubelet.credentialProviderConfig: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	CredentialProviderConfig *RefusedObject `json:"credentialProviderConfig,omitempty" refused:"kubelet.credentialProviderConfig: not offered yet: Talos takes free-form content here, which has no schema"`
+	CredentialProviderConfig *CredentialProviderConfig `json:"credentialProviderConfig,omitempty"`
 
 	// +optional
 	DefaultRuntimeSeccompProfileEnabled *bool `json:"defaultRuntimeSeccompProfileEnabled,omitempty"`
@@ -976,7 +939,6 @@ type V1alpha1KubeletConfig struct {
 
 type V1alpha1KubeletNodeIPConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ValidSubnets []string `json:"validSubnets,omitzero"`
@@ -987,13 +949,11 @@ type V1alpha1KubernetesTalosAPIAccessConfig struct {
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	AllowedRoles []string `json:"allowedRoles,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	AllowedKubernetesNamespaces []string `json:"allowedKubernetesNamespaces,omitzero"`
@@ -1018,7 +978,6 @@ type V1alpha1LinuxIDMapping struct {
 
 type V1alpha1LoggingConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Destinations []V1alpha1LoggingDestination `json:"destinations,omitzero"`
 }
@@ -1050,12 +1009,10 @@ type V1alpha1MachineConfig struct {
 	CA *RefusedObject `json:"ca,omitempty" refused:"machine.ca: cluster secret; it comes from the secrets bundle"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="false",message="machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
 	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitzero" refused:"machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	CertSANs []string `json:"certSANs,omitzero"`
@@ -1067,13 +1024,11 @@ type V1alpha1MachineConfig struct {
 	Kubelet *V1alpha1KubeletConfig `json:"kubelet,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:XValidation:rule="false",message="pods: whole pods are too large for the schema; use podsFrom",reason="FieldValueForbidden"
 	Pods []RefusedObject `json:"pods,omitzero" refused:"pods: whole pods are too large for the schema; use podsFrom"`
 
 	// Pods in YAML or JSON, in keys of Secrets or ConfigMaps of this namespace.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	PodsFrom []ValueSource `json:"podsFrom,omitzero" resolves:"pods" form:"pod"`
 
@@ -1081,7 +1036,6 @@ type V1alpha1MachineConfig struct {
 	Network *V1alpha1NetworkConfig `json:"network,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Disks []V1alpha1MachineDisk `json:"disks,omitzero"`
 
@@ -1089,7 +1043,6 @@ type V1alpha1MachineConfig struct {
 	Install *V1alpha1InstallConfig `json:"install,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Files []V1alpha1MachineFile `json:"files,omitzero"`
 
@@ -1132,13 +1085,12 @@ type V1alpha1MachineConfig struct {
 	Kernel *V1alpha1KernelConfig `json:"kernel,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	SeccompProfiles []V1alpha1MachineSeccompProfile `json:"seccompProfiles,omitzero"`
 
+	// Linux' part of the OCI runtime specification.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="machine.baseRuntimeSpecOverrides: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	BaseRuntimeSpecOverrides *RefusedObject `json:"baseRuntimeSpecOverrides,omitempty" refused:"machine.baseRuntimeSpecOverrides: not offered yet: Talos takes free-form content here, which has no schema"`
+	BaseRuntimeSpecOverrides *OCISpec `json:"baseRuntimeSpecOverrides,omitempty"`
 
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
@@ -1172,7 +1124,6 @@ type V1alpha1MachineDisk struct {
 	Device *string `json:"device,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Partitions []V1alpha1DiskPartition `json:"partitions,omitzero"`
 }
@@ -1208,9 +1159,9 @@ type V1alpha1MachineSeccompProfile struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Name *string `json:"name,omitempty"`
 
+	// A seccomp profile, as in the OCI runtime specification.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="seccompProfiles.value: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	Value *RefusedObject `json:"value,omitempty" refused:"seccompProfiles.value: not offered yet: Talos takes free-form content here, which has no schema"`
+	Value *OCILinuxSeccomp `json:"value,omitempty"`
 }
 
 type V1alpha1NetworkConfig struct {
@@ -1219,24 +1170,20 @@ type V1alpha1NetworkConfig struct {
 	Hostname *string `json:"hostname,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Interfaces []V1alpha1Device `json:"interfaces,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Nameservers []string `json:"nameservers,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	SearchDomains []string `json:"searchDomains,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ExtraHostEntries []V1alpha1ExtraHost `json:"extraHostEntries,omitzero"`
 
@@ -1366,7 +1313,6 @@ type V1alpha1RegistryKubernetesConfig struct {
 
 type V1alpha1RegistryMirrorConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Endpoints []string `json:"endpoints,omitzero"`
@@ -1447,7 +1393,6 @@ type V1alpha1SchedulerConfig struct {
 	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ExtraVolumes []V1alpha1VolumeMountConfig `json:"extraVolumes,omitzero"`
 
@@ -1463,9 +1408,9 @@ type V1alpha1SchedulerConfig struct {
 	// +optional
 	Resources *V1alpha1ResourcesConfig `json:"resources,omitempty"`
 
+	// Kubernetes' KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1).
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="scheduler.config: not offered yet: Talos takes free-form content here, which has no schema",reason="FieldValueForbidden"
-	Config *RefusedObject `json:"config,omitempty" refused:"scheduler.config: not offered yet: Talos takes free-form content here, which has no schema"`
+	Config *KubeSchedulerConfiguration `json:"config,omitempty"`
 }
 
 type V1alpha1SystemDiskEncryptionConfig struct {
@@ -1481,7 +1426,6 @@ type V1alpha1TimeConfig struct {
 	Disabled *bool `json:"disabled,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Servers []string `json:"servers,omitzero"`
@@ -1492,7 +1436,6 @@ type V1alpha1TimeConfig struct {
 
 type V1alpha1UdevConfig struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Rules []string `json:"rules,omitzero"`
@@ -1520,7 +1463,6 @@ type V1alpha1VIPHCloudConfig struct {
 
 type V1alpha1Vlan struct {
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Addresses []string `json:"addresses,omitzero"`
@@ -1530,7 +1472,6 @@ type V1alpha1Vlan struct {
 	CIDR *string `json:"cidr,omitempty"`
 
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Routes []V1alpha1Route `json:"routes,omitzero"`
 

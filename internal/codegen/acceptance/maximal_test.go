@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,10 +89,26 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 // filler sets every field of a document. The turn chooses among the permitted values, so that all of them are used.
 type filler struct {
 	scalars map[string]*model.Scalar // by Go name
+	structs map[string]*model.Struct // by Go name
 	turn    int
 	texts   int // how many texts were made up so far
 	turns   int // how many turns it takes to use every value
 	sources sources
+}
+
+// fillers makes fillers for what the model describes.
+func fillers(api *model.API) func() *filler {
+	scalars, structs := map[string]*model.Scalar{}, map[string]*model.Struct{}
+
+	for _, s := range api.Scalars {
+		scalars[s.Name] = s
+	}
+
+	for _, s := range api.Structs {
+		structs[s.Name] = s
+	}
+
+	return func() *filler { return &filler{scalars: scalars, structs: structs, turns: 2, sources: sources{}} }
 }
 
 func (f *filler) pick(values []string) string {
@@ -114,18 +131,7 @@ func (f *filler) fill(t *testing.T, v reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 		f.fill(t, v.Elem())
 	case reflect.Struct:
-		for i := range v.NumField() {
-			tag := v.Type().Field(i).Tag
-			if _, refused := tag.Lookup("refused"); refused {
-				continue
-			}
-
-			if _, refers := tag.Lookup("resolves"); refers {
-				f.fillReference(t, v, i)
-			} else {
-				f.fill(t, v.Field(i))
-			}
-		}
+		f.fillStruct(t, v)
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			v.SetBytes([]byte{1, 2, 3})
@@ -153,13 +159,104 @@ func (f *filler) fill(t *testing.T, v reflect.Value) {
 	}
 }
 
+func (f *filler) fillStruct(t *testing.T, v reflect.Value) {
+	t.Helper()
+
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if _, refused := field.Tag.Lookup("refused"); refused {
+			continue
+		}
+
+		_, refers := field.Tag.Lookup("resolves")
+
+		switch described := f.field(v.Type().Name(), field.Name); {
+		case refers:
+			f.fillReference(t, v, i)
+		case len(described.Enum) > 0:
+			value := f.pick(described.Enum)
+			v.Field(i).Set(reflect.ValueOf(&value))
+		default:
+			f.fill(t, v.Field(i))
+		}
+	}
+
+	f.choose(v)
+}
+
+// field is what the model says of a field, nothing for a type that is not generated.
+func (f *filler) field(structName, name string) model.Field {
+	if s := f.structs[structName]; s != nil {
+		for _, field := range s.Fields {
+			if field.Name == name {
+				return *field
+			}
+		}
+	}
+
+	return model.Field{}
+}
+
+// choose leaves of a field whose content follows from another one what belongs to one of that one's values.
+func (f *filler) choose(v reflect.Value) {
+	for i := range v.NumField() {
+		choice := f.field(v.Type().Name(), v.Type().Field(i).Name).Choice
+		if choice == nil {
+			continue
+		}
+
+		kinds, fields := map[string]string{}, map[string][]string{}
+
+		var names []string
+
+		for _, of := range choice.Of {
+			for _, name := range of.For {
+				names = append(names, name)
+				kinds[name], fields[name] = of.Kind, of.Fields
+			}
+		}
+
+		name := f.pick(names)
+		setText(byJSON(v, choice.By), name)
+
+		content := v.Field(i).Elem()
+		for j := range content.NumField() {
+			switch wire := jsonName(content.Type().Field(j)); {
+			case wire == "kind":
+				setText(content.Field(j), kinds[name])
+			case wire != "apiVersion" && !slices.Contains(fields[name], wire):
+				content.Field(j).SetZero()
+			}
+		}
+	}
+}
+
+func setText(v reflect.Value, text string) {
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+
+	v.SetString(text)
+}
+
+func byJSON(v reflect.Value, name string) reflect.Value {
+	for i := range v.NumField() {
+		if jsonName(v.Type().Field(i)) == name {
+			return v.Field(i)
+		}
+	}
+
+	return reflect.Value{}
+}
+
 func (f *filler) fillScalar(t *testing.T, v reflect.Value, scalar *model.Scalar) {
 	t.Helper()
 
 	value := f.pick(append(append([]string{}, scalar.Enum...), scalar.Examples...))
 
 	switch scalar.Base {
-	case model.IntOrString:
+	case model.IntOrString, model.Number:
 		v.Set(reflect.ValueOf(intstr.FromString(value)).Convert(v.Type()))
 	case model.Integer:
 		number, err := strconv.ParseInt(value, 10, 64)
@@ -191,15 +288,11 @@ var rewritten = map[string]any{
 // TestRoundTripOfMaximalDocuments takes typed -> machinery -> typed with every field set, to every value that is listed.
 func TestRoundTripOfMaximalDocuments(t *testing.T) {
 	server := newAPIServer(t)
-	scalars := map[string]*model.Scalar{}
-
-	for _, s := range buildModel(t).Scalars {
-		scalars[s.Name] = s
-	}
+	newFiller := fillers(buildModel(t))
 
 	for _, kind := range offeredKinds() {
 		t.Run(kind, func(t *testing.T) {
-			f := &filler{scalars: scalars, turns: 2, sources: sources{}}
+			f := newFiller()
 
 			for ; f.turn < f.turns; f.turn++ {
 				doc := &machineconfigv1alpha1.Document{Kind: machineconfigv1alpha1.DocumentKind(kind)}

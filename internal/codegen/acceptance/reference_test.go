@@ -136,17 +136,12 @@ var tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)`[^|]*\\| ((?:[^|\\\\]|\\\\.
 func TestMergeIsAsTheReferenceSays(t *testing.T) {
 	api := buildModel(t)
 	pages := referencePages(t, api)
-	scalars := map[string]*model.Scalar{}
-
-	for _, s := range api.Scalars {
-		scalars[s.Name] = s
-	}
-
+	newFiller := fillers(api)
 	seen := map[string]int{}
 
 	for _, kind := range offeredKinds() {
 		t.Run(kind, func(t *testing.T) {
-			f := &filler{scalars: scalars, turns: 2, sources: sources{}}
+			f := newFiller()
 			doc := &machineconfigv1alpha1.Document{Kind: machineconfigv1alpha1.DocumentKind(kind)}
 			f.fill(t, reflect.ValueOf(doc).Elem().FieldByName(kind))
 
@@ -285,9 +280,10 @@ func mergeOfList(t *testing.T, full []byte, path []string, list []any) string {
 	// With the same key and nothing else it loses the rest, unless it merges.
 	merged, _ = lookup(t, patched(t, full, path, []any{keyOnly}), path)
 	kept, _ := merged.([]any)[0].(map[string]any)
+	before, _ := lookup(t, toJSON(t, canonical(t, readOne(t, full))), path)
 
 	for field := range item {
-		if _, isKey := keyOnly[field]; !isKey && reflect.DeepEqual(kept[field], same[0].(map[string]any)[field]) {
+		if _, isKey := keyOnly[field]; !isKey && reflect.DeepEqual(kept[field], before.([]any)[0].(map[string]any)[field]) {
 			return "items merge"
 		}
 	}

@@ -19,6 +19,7 @@ import (
 type refusedField struct {
 	path    []string // JSON names; [] stands for a list's item, {} for a map's value
 	typ     reflect.Type
+	owner   reflect.Type
 	message string
 }
 
@@ -42,7 +43,7 @@ func refusedFields() []refusedField {
 				at := append(slices.Clip(path), name)
 
 				if message, refused := f.Tag.Lookup("refused"); refused {
-					out = append(out, refusedField{path: at, typ: f.Type, message: message})
+					out = append(out, refusedField{path: at, typ: f.Type, owner: t, message: message})
 				} else if f.IsExported() {
 					walk(f.Type, at)
 				}
@@ -65,6 +66,10 @@ func (f refusedField) values() map[string]any {
 	switch {
 	case f.typ == reflect.TypeFor[*machineconfigv1alpha1.RefusedValue]():
 		return map[string]any{"value": secret, "empty": ""}
+	case f.typ == reflect.TypeFor[*machineconfigv1alpha1.RefusedFlag]():
+		return map[string]any{"value": true, "zero": false}
+	case f.typ == reflect.TypeFor[*machineconfigv1alpha1.RefusedNumber]():
+		return map[string]any{"value": 4711, "zero": 0}
 	case f.typ.Kind() == reflect.Slice:
 		return map[string]any{"item": []any{object}, "empty item": []any{map[string]any{}}, "empty": []any{}}
 	default:
@@ -76,7 +81,13 @@ func (f refusedField) values() map[string]any {
 func (f refusedField) document(t *testing.T, value any) string {
 	t.Helper()
 
-	for _, step := range slices.Backward(f.path) {
+	for i, step := range slices.Backward(f.path) {
+		if i == len(f.path)-1 && f.owner == reflect.TypeFor[machineconfigv1alpha1.AuditPolicy]() {
+			value = map[string]any{step: value, "apiVersion": "audit.k8s.io/v1", "kind": "Policy"}
+
+			continue
+		}
+
 		switch step {
 		case "[]":
 			value = []any{value}

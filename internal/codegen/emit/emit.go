@@ -34,6 +34,7 @@ func Files(api *model.API, goPackage string) (map[string][]byte, error) {
 		"fieldMarkers":  fieldMarkers,
 		"scalarMarkers": scalarMarkers,
 		"tag":           tag,
+		"structMarkers": structMarkers,
 		"ruleOne":       ruleOne,
 		"ruleNamed":     ruleNamed,
 		"lines":         func(s string) []string { return strings.Split(s, "\n") },
@@ -95,7 +96,7 @@ func Files(api *model.API, goPackage string) (map[string][]byte, error) {
 // imports lists what the scalars need.
 func imports(scalars []*model.Scalar) []string {
 	for _, s := range scalars {
-		if s.Base == model.IntOrString {
+		if s.Base == model.IntOrString || s.Base == model.Number {
 			return []string{"k8s.io/apimachinery/pkg/util/intstr"}
 		}
 	}
@@ -146,6 +147,10 @@ func typeName(t model.Type) string {
 		return "SecretKeyReference"
 	case model.ValueSource:
 		return "ValueSource"
+	case model.RefusedFlag:
+		return "RefusedFlag"
+	case model.RefusedNumber:
+		return "RefusedNumber"
 	default:
 		panic(fmt.Sprintf("shape %d has no Go type", t.Shape))
 	}
@@ -159,7 +164,7 @@ func base(s *model.Scalar) string {
 		return "[]byte"
 	case model.Arguments:
 		return "[]string"
-	case model.IntOrString:
+	case model.IntOrString, model.Number:
 		return "intstr.IntOrString"
 	default:
 		return "string"
@@ -188,6 +193,10 @@ func tag(f *model.Field) string {
 
 	if f.Form != "" {
 		out += fmt.Sprintf(" form:%q", f.Form)
+	}
+
+	if f.Choice != nil {
+		out += choiceTags(f.Choice)
 	}
 
 	return "`" + out + "`"

@@ -21,6 +21,8 @@ type Source struct {
 	Patterns []string
 	// Register is the import path and name of the function that registers a kind: "example.com/registry.Register".
 	Register string
+	// Types are types of other modules in the same build list, "import/path.Type", that are wanted besides.
+	Types []string
 }
 
 // Kind is one registered document kind.
@@ -37,6 +39,8 @@ type Catalog struct {
 	Module, Version string
 	// Kinds are sorted by name.
 	Kinds []Kind
+	// Types are those that the source names, by its names.
+	Types map[string]*types.Named
 }
 
 // Load reads the packages of source and returns every kind that they register.
@@ -51,7 +55,13 @@ func Load(ctx context.Context, source Source) (*Catalog, error) {
 			packages.NeedImports | packages.NeedModule,
 	}
 
-	pkgs, err := packages.Load(cfg, source.Patterns...)
+	others, err := typePatterns(source.Types)
+	if err != nil {
+		return nil, err
+	}
+
+	// All at once, so that one type is one type wherever it is met.
+	pkgs, err := packages.Load(cfg, append(slices.Clip(source.Patterns), others...)...)
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", strings.Join(source.Patterns, " "), err)
 	}
@@ -85,6 +95,10 @@ func Load(ctx context.Context, source Source) (*Catalog, error) {
 		if len(kinds) > 0 && pkg.Module != nil {
 			catalog.Module, catalog.Version = pkg.Module.Path, pkg.Module.Version
 		}
+	}
+
+	if catalog.Types, err = findTypes(pkgs, source.Types); err != nil {
+		errs = append(errs, err)
 	}
 
 	if len(errs) == 0 && len(catalog.Kinds) == 0 {

@@ -23,6 +23,7 @@ func Build(catalog *load.Catalog, tables Tables) (*API, error) {
 
 	b := &builder{
 		rows:    rows,
+		catalog: catalog,
 		structs: map[string]*Struct{},
 		scalars: map[string]*Scalar{},
 		names:   map[string]string{},
@@ -69,6 +70,7 @@ func Build(catalog *load.Catalog, tables Tables) (*API, error) {
 
 type builder struct {
 	rows    *rowIndex
+	catalog *load.Catalog
 	structs map[string]*Struct
 	scalars map[string]*Scalar
 	names   map[string]string // Go name -> what it mirrors
@@ -168,9 +170,9 @@ func (b *builder) structType(named *types.Named, st *types.Struct, name, at stri
 		return s
 	}
 
-	pkg := path.Base(named.Obj().Pkg().Path())
+	_, pkg := b.packageName(named)
 	s := &Struct{
-		Name:    cmp.Or(name, goName(pkg)+named.Obj().Name()),
+		Name:    cmp.Or(name, b.mirrorName(named)),
 		Package: pkg,
 		Source:  source,
 	}

@@ -10,6 +10,10 @@ import (
 
 // fields mirrors the fields of a struct, in its order; inlined structs are flattened, as they are on the wire.
 func (b *builder) fields(owner *types.Named, st *types.Struct, at string) []*Field {
+	if _, upstream := b.rows.upstream(pkgPath(owner)); upstream {
+		return b.upstreamFields(owner, st, at)
+	}
+
 	var out []*Field
 
 	for i := range st.NumFields() {
@@ -88,7 +92,11 @@ func (b *builder) field(v *types.Var, key, wire, at string) *Field {
 		return f
 	}
 
-	if form, overridden := b.rows.override(key); overridden {
+	if form, overridden := b.rows.override(key); overridden && form.Type != "" {
+		if b.upstreamForm(f, form.Type, at); f.Type.Shape == 0 {
+			return nil
+		}
+	} else if overridden {
 		f.Type = b.formed(form, at)
 		b.bound(f, v.Type())
 	} else {
@@ -145,6 +153,12 @@ func (b *builder) bound(f *Field, t types.Type) {
 
 func (b *builder) limit(f *Field, key, at string) {
 	row, ok := b.rows.limit(key)
+
+	// Bounds of ours would be arbitrary in other projects' types, and take the schema 9 KB.
+	if b.rows.isUpstreamKey(key) {
+		defer func(f *Field) { f.MaxLength, f.MaxItems = row.MaxLength, row.MaxItems }(f)
+	}
+
 	if !ok {
 		return
 	}

@@ -52,6 +52,14 @@ type Field struct {
 	Type Type
 	// Required is set for the name by which Talos keys a document; every other field is optional.
 	Required bool
+	// Demanded is set for a field without which a mirrored object is broken: the schema requires it, the Go type does not.
+	Demanded bool
+	// Enum lists the permitted values of a string that has no type of its own.
+	Enum []string
+	// Part is the type that a field of a merged struct comes from.
+	Part string
+	// Choice is set for a field whose content follows from another one's value.
+	Choice *Choice
 	// Note is text for users.
 	Note string
 	// Refusal is the message with which every value is refused, if any.
@@ -83,6 +91,8 @@ const (
 	RefusedObject
 	SecretKey
 	ValueSource
+	RefusedFlag
+	RefusedNumber
 )
 
 // Type is the form of a field or element.

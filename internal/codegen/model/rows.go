@@ -31,8 +31,11 @@ const (
 	inOverrides  = "override of "
 	inNotes      = "note on "
 	inLimits     = "limit of "
-	inObjects    = "object "
 	inReferences = "reference for "
+	inUpstream   = "upstream package "
+	inTypeMetas  = "apiVersion and kind of "
+	inObjects    = "object "
+	inMerged     = "merged "
 )
 
 func indexTables(tables Tables) (*rowIndex, error) {
@@ -53,6 +56,9 @@ func indexTables(tables Tables) (*rowIndex, error) {
 		index(x, inNotes, tables.Notes, func(r Note) (string, string) { return r.Go, r.Text }),
 		index(x, inObjects, tables.Objects, func(r ObjectRow) (string, string) { return r.Go, r.Reason }),
 		index(x, inReferences, tables.References, func(r ReferenceRow) (string, string) { return r.Go, r.Reason }),
+		index(x, inUpstream, tables.Upstream, func(r UpstreamPackage) (string, string) { return r.Path, r.As }),
+		index(x, inTypeMetas, tables.TypeMetas, func(r TypeMetaRow) (string, string) { return r.Go, r.reason() }),
+		index(x, inMerged, tables.Merged, func(r MergedRow) (string, string) { return r.Name, r.Message }),
 		notesThatFit(tables),
 		decidedTwice(tables),
 	)

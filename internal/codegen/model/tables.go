@@ -36,6 +36,11 @@ type Tables struct {
 	Since map[string]int
 	// Limits raise or lower a bound for one field.
 	Limits []Limit
+	// Upstream are the packages of other projects that types are mirrored from, TypeMetas their apiVersions and kinds, and
+	// Merged the structs that are made of several of theirs.
+	Upstream  []UpstreamPackage
+	TypeMetas []TypeMetaRow
+	Merged    []MergedRow
 	// Bounds hold for everything that no row names.
 	Bounds Bounds
 }
@@ -76,6 +81,8 @@ const (
 	Bytes
 	// Arguments is a list of strings that Talos writes as a scalar if it has one element.
 	Arguments
+	// Number is a number of any size and precision: an integer or a string for users, a JSON number for Talos.
+	Number
 )
 
 // ScalarRow substitutes a Go type by a scalar with rules.
@@ -128,9 +135,11 @@ type Override struct {
 	Reason string
 }
 
-// Form is a form that a field can be given: a scalar, or a map of scalars.
+// Form is a form that a field can be given: a scalar, a map of scalars, or a struct of another module.
 type Form struct {
-	Map bool
+	// Type is a type of another module, "import/path.Type", or the name of a merged one. The rest is not used then.
+	Type string
+	Map  bool
 	// Name is the Go name of the scalar.
 	Name string
 	// Scalar has the rules; its Go type and reason are not used.

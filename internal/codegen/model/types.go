@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"go/types"
 	"math"
-	"path"
 )
 
 // typeOf decides the form of a Go type. It reports failure through b.fail and returns false.
@@ -15,6 +14,10 @@ func (b *builder) typeOf(t types.Type, key, at string) (Type, bool) {
 
 	if ptr, ok := t.(*types.Pointer); ok {
 		return b.typeOf(ptr.Elem(), key, at)
+	}
+
+	if typ, ok := b.upstreamType(t, key, at); ok {
+		return typ, true
 	}
 
 	if named, ok := t.(*types.Named); ok {
@@ -94,7 +97,7 @@ func (b *builder) namedType(named *types.Named, key, at string) (Type, bool) {
 }
 
 func (b *builder) scalar(named *types.Named, row ScalarRow, at string) *Scalar {
-	name := goName(path.Base(named.Obj().Pkg().Path())) + upperFirst(named.Obj().Name())
+	name := b.mirrorName(named)
 
 	if err := checkEnum(named, row); err != nil {
 		b.fail("%s: %w", at, err)
@@ -130,6 +133,17 @@ func (b *builder) namedScalar(name, source string, row ScalarRow, at string) *Sc
 
 // checkEnum compares an enum's row with the constants that machinery exports, so that a value that an upgrade adds shows up.
 func checkEnum(named *types.Named, row ScalarRow) error {
+	values := constants(named)
+
+	if len(row.Enum) > 0 && len(values) > 0 && len(values) != len(row.Enum) {
+		return fmt.Errorf("%s%s: the row lists %d values, machinery has %d", inScalars, row.Go, len(row.Enum), len(values))
+	}
+
+	return nil
+}
+
+// constants are the values of the constants of a type that its package exports.
+func constants(named *types.Named) map[string]bool {
 	values := map[string]bool{}
 	scope := named.Obj().Pkg().Scope()
 
@@ -139,11 +153,7 @@ func checkEnum(named *types.Named, row ScalarRow) error {
 		}
 	}
 
-	if len(row.Enum) > 0 && len(values) > 0 && len(values) != len(row.Enum) {
-		return fmt.Errorf("%s%s: the row lists %d values, machinery has %d", inScalars, row.Go, len(row.Enum), len(values))
-	}
-
-	return nil
+	return values
 }
 
 // marshalMethods are the methods by which a type changes its own wire form.
@@ -240,7 +250,14 @@ func refusedType(t types.Type) (Type, bool) {
 	case *types.Pointer:
 		return refusedType(u.Elem())
 	case *types.Basic:
-		return Type{Shape: RefusedValue}, u.Kind() == types.String
+		switch info := u.Info(); {
+		case info&types.IsBoolean != 0:
+			return Type{Shape: RefusedFlag}, true
+		case info&types.IsInteger != 0:
+			return Type{Shape: RefusedNumber}, true
+		default:
+			return Type{Shape: RefusedValue}, u.Kind() == types.String
+		}
 	case *types.Slice:
 		if elem, ok := u.Elem().Underlying().(*types.Basic); ok && elem.Kind() == types.Byte {
 			return Type{Shape: RefusedValue}, true

@@ -6,7 +6,7 @@
 // Rows name machinery's packages, types and fields as its source has them. A row that matches nothing fails the generator, so
 // an upgrade of machinery shows every row that it made obsolete.
 //
-// To offer a kind, move its row from later to the offered ones, give it a sentence, and run make generate: what it needs besides
+// To offer a kind, give it a row with a sentence among the offered ones, and run make generate: what it needs besides
 // (a substitution, a refusal, an override) is said by errors that name the field. The round trips in package acceptance then
 // take up the kind by themselves.
 //

@@ -14,7 +14,7 @@ func overrides() []model.Override {
 
 	quantities := model.Form{Map: true, Name: "Quantity", Scalar: model.ScalarRow{
 		Base: model.IntOrString, MaxLength: 64, Examples: []string{"100m", "1Gi"},
-		Pattern: `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`,
+		Pattern: quantityPattern,
 	}}
 
 	return []model.Override{

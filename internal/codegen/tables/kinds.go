@@ -67,9 +67,15 @@ func storageKinds() []model.OfferedKind {
 func kubernetesKinds() []model.OfferedKind {
 	return []model.OfferedKind{
 		{Kind: "KubeAPIServerConfig", Doc: "Sets up the Kubernetes API server (Talos 1.14)."},
+		{Kind: "KubeAdmissionControlConfig", Doc: "Configures an admission plugin of the Kubernetes API server (Talos 1.14)."},
+		{Kind: "KubeAuditPolicyConfig", Doc: "Sets what the Kubernetes API server writes to its audit log (Talos 1.14)."},
+		{Kind: "KubeAuthenticationConfig", Doc: "Sets whom the Kubernetes API server takes tokens from, such as OIDC issuers (Talos 1.14)."},
+		{Kind: "KubeAuthorizerConfig", Doc: "Adds an authorizer to the Kubernetes API server (Talos 1.14)."},
 		{Kind: "KubeControllerManagerConfig", Doc: "Sets up the Kubernetes controller manager (Talos 1.14)."},
 		{Kind: "KubeCoreDNSConfig", Doc: "Sets up CoreDNS (Talos 1.14)."},
+		{Kind: "KubeCredentialProviderConfig", Doc: "Sets where the kubelet gets credentials for images from (Talos 1.14)."},
 		{Kind: "KubeExternalManifestConfig", Doc: "Applies Kubernetes manifests from a URL (Talos 1.14)."},
+		{Kind: "KubeFlannelCNIConfig", Doc: "Sets up the pod network flannel (Talos 1.14)."},
 		{Kind: "KubeInlineManifestConfig", Doc: "Applies Kubernetes manifests that stand here (Talos 1.14)."},
 		{Kind: "KubeNetworkConfig", Doc: "Sets the cluster's DNS domain and its pod and service networks (Talos 1.14)."},
 		{Kind: "KubeNodeConfig", Doc: "Sets the Kubernetes node's addresses, labels, annotations and taints (Talos 1.14)."},
@@ -85,6 +91,7 @@ func kubernetesKinds() []model.OfferedKind {
 // machineKinds are all others.
 func machineKinds() []model.OfferedKind {
 	return []model.OfferedKind{
+		{Kind: "CRIBaseRuntimeSpecConfig", Doc: "Overrides the OCI runtime specification that containers start with (Talos 1.14)."},
 		{Kind: "CRICustomizationConfig", Doc: "Adds to containerd's configuration (Talos 1.14)."},
 		{Kind: "ContainerConfig", Doc: "Runs a container next to Talos' own services (Talos 1.14)."},
 		{Kind: "DiscoveryServiceConfig", Doc: "Sets the discovery service that cluster members find each other by (Talos 1.14)."},
@@ -134,20 +141,5 @@ func denied() []model.DecidedKind {
 			Kind: "SideroLinkConfig", Reason: "hands the machine to another manager, and its URL carries a join token",
 			Instead: "EventSinkConfig and KmsgLogConfig to send events and logs elsewhere",
 		},
-	}
-}
-
-// Why kinds wait.
-const unstructured = "its content is free-form in machinery and gets its upstream type first"
-
-func later() []model.DecidedKind {
-	return []model.DecidedKind{
-		{Kind: "CRIBaseRuntimeSpecConfig", Reason: unstructured},
-		{Kind: "KubeAdmissionControlConfig", Reason: unstructured},
-		{Kind: "KubeAuditPolicyConfig", Reason: unstructured},
-		{Kind: "KubeAuthenticationConfig", Reason: unstructured},
-		{Kind: "KubeAuthorizerConfig", Reason: unstructured},
-		{Kind: "KubeCredentialProviderConfig", Reason: unstructured},
-		{Kind: "KubeFlannelCNIConfig", Reason: unstructured},
 	}
 }

@@ -11,7 +11,7 @@ import (
 // references are the fields whose values come from Secrets and ConfigMaps of the patch's namespace, so that patches can be kept
 // in Git.
 func references() []model.ReferenceRow {
-	return slices.Concat(credentials(), contents(), pods())
+	return slices.Concat(credentials(), contents(), pods(), upstreamReferences())
 }
 
 // credentials are secrets of users by their nature: Talos' own redaction covers all of them.

@@ -10,7 +10,7 @@ import (
 
 // refusals are the fields that no patch may set. Each message begins with the field as users write it, and tells what to use.
 func refusals() []model.Refusal {
-	return slices.Concat(clusterSecrets(), identityFields(), notYet())
+	return slices.Concat(clusterSecrets(), identityFields(), upstreamRefusals())
 }
 
 // clusterSecrets are owned by the secrets bundle: setting one takes the cluster over or cuts the machine off.
@@ -48,24 +48,5 @@ func identityFields() []model.Refusal {
 		{Go: legacy + "ClusterConfig.ClusterID", Message: "cluster.id: identity of the cluster; it comes from the secrets bundle"},
 		{Go: legacy + "ClusterConfig.ClusterName", Message: "cluster.clusterName" + cluster},
 		{Go: legacy + "ControlPlaneConfig.Endpoint", Message: "cluster.controlPlane.endpoint" + cluster},
-	}
-}
-
-// notYet are free-form in machinery; they come back with their upstream types.
-func notYet() []model.Refusal {
-	const untyped = ": not offered yet: Talos takes free-form content here, which has no schema"
-
-	return []model.Refusal{
-		{Go: modernK8s + "KubeProxyConfigV1Alpha1.ProxyConfig", Message: "config" + untyped},
-		{Go: modernK8s + "KubeSchedulerConfigV1Alpha1.PodConfig", Message: "config" + untyped},
-		{Go: modernK8s + "KubeletConfigV1Alpha1.KubeletConfig", Message: "config" + untyped},
-		{Go: legacy + "APIServerConfig.AuditPolicyConfig", Message: "apiServer.auditPolicy" + untyped},
-		{Go: legacy + "AdmissionPluginConfig.PluginConfiguration", Message: "admissionControl.configuration" + untyped},
-		{Go: legacy + "AuthorizationConfigAuthorizerConfig.AuthorizerWebhook", Message: "authorizationConfig.webhook" + untyped},
-		{Go: legacy + "KubeletConfig.KubeletExtraConfig", Message: "kubelet.extraConfig" + untyped},
-		{Go: legacy + "KubeletConfig.KubeletCredentialProviderConfig", Message: "kubelet.credentialProviderConfig" + untyped},
-		{Go: legacy + "MachineConfig.MachineBaseRuntimeSpecOverrides", Message: "machine.baseRuntimeSpecOverrides" + untyped},
-		{Go: legacy + "MachineSeccompProfile.MachineSeccompProfileValue", Message: "seccompProfiles.value" + untyped},
-		{Go: legacy + "SchedulerConfig.SchedulerConfig", Message: "scheduler.config" + untyped},
 	}
 }

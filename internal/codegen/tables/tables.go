@@ -3,6 +3,8 @@
 package tables
 
 import (
+	"slices"
+
 	"github.com/maesh-dev/ichor/internal/codegen/load"
 	"github.com/maesh-dev/ichor/internal/codegen/model"
 )
@@ -15,6 +17,7 @@ func Machinery(dir string) load.Source {
 		Dir:      dir,
 		Patterns: []string{machinery + "config/types/..."},
 		Register: machinery + "config/internal/registry.Register",
+		Types:    Talos().UpstreamTypes(),
 	}
 }
 
@@ -24,17 +27,19 @@ func Talos() model.Tables {
 		Prefix:     machinery,
 		Offered:    offered(),
 		Denied:     denied(),
-		Later:      later(),
 		Identity:   identity(),
-		Scalars:    scalars(),
-		Lists:      lists(),
-		Maps:       maps(),
+		Scalars:    slices.Concat(scalars(), upstreamScalars()),
+		Lists:      append(lists(), model.ListRow{Go: logs + ".VModuleConfiguration", Reason: "a plain list in JSON"}),
+		Maps:       append(maps(), model.MapRow{Go: core + ".ResourceList", Reason: "a plain map in JSON"}),
 		Refusals:   refusals(),
 		References: references(),
 		Objects:    objects(),
-		Overrides:  overrides(),
-		Notes:      notes(),
-		Limits:     limits(),
+		Overrides:  slices.Concat(overrides(), upstreamForms()),
+		Notes:      slices.Concat(notes(), upstreamNotes()),
+		Limits:     slices.Concat(limits(), upstreamLimits()),
+		Upstream:   upstream(),
+		TypeMetas:  typeMetas(),
+		Merged:     merged(),
 		Bounds: model.Bounds{
 			MaxLength:     1024,
 			MaxItems:      128,
