@@ -22,6 +22,9 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // clusterFiles are those of the fixture cluster.
 const clusterFiles = "testdata/cluster"
 
+// convertFiles are Talos documents to be converted.
+const convertFiles = "testdata/convert"
+
 // outcome is what a user sees of a command.
 type outcome struct {
 	code        int
@@ -117,7 +120,30 @@ var commands = map[string][]string{
 	"patch-inline":        {"patch", "-f", "testdata/patch/base.yaml", "-p", `[{"op": "remove", "path": "/machine"}]`},
 	"patch-without-patch": {"patch", "-f", "testdata/patch/base.yaml"},
 
+	"convert":                 {"convert", "-f", convertFiles + "/volume.yaml"},
+	"convert-json":            {"convert", "-f", convertFiles + "/volume.yaml", "-o", "json", "--name", "nvme", "-n", "fleet", "--layer", "pool"},
+	"convert-legacy":          {"convert", "-f", "@" + convertFiles + "/legacy.yaml", "--contract", "v1.13", "--machine-type", "worker"},
+	"convert-legacy-on-new":   {"convert", "-f", convertFiles + "/legacy.yaml", "--contract", "v1.14"},
+	"convert-several":         {"convert", "-f", convertFiles + "/volume.yaml", convertFiles + "/controlplane.yaml", "--machine-type", "controlplane", "--layer", "Cluster"},
+	"convert-control-plane":   {"convert", "-f", convertFiles + "/controlplane.yaml"},
+	"convert-too-new":         {"convert", "-f", convertFiles + "/controlplane.yaml", "--contract", "v1.12", "--machine-type", "controlplane"},
+	"convert-wrong":           {"convert", "-f", convertFiles + "/wrong.yaml"},
+	"convert-unfit":           {"convert", "-f", convertFiles + "/unfit.yaml"},
+	"convert-unfit-no-render": {"convert", "-f", convertFiles + "/unfit.yaml", "--no-render"},
+	"convert-refused":         {"convert", "-f", convertFiles + "/refused.yaml"},
+	"convert-absent-file":     {"convert", "-f", "testdata/absent.yaml"},
+	"convert-no-file":         {"convert"},
+	"convert-no-name":         {"convert", "-f", "-"},
+	"convert-bad-name":        {"convert", "-f", convertFiles + "/volume.yaml", "--name", "My Patch"},
+	"convert-bad-layer":       {"convert", "-f", convertFiles + "/volume.yaml", "--layer", "Node"},
+	"convert-bad-contract":    {"convert", "-f", convertFiles + "/volume.yaml", "--contract", "v1.9"},
+	"convert-bad-type":        {"convert", "-f", convertFiles + "/volume.yaml", "--machine-type", "control-plane"},
+	"convert-role-no-type":    {"convert", "-f", convertFiles + "/volume.yaml", "--layer", "Role"},
+	"convert-secrets-to-tty":  {"convert", "-f", convertFiles + "/wireguard.yaml", "--secrets-file", "/dev/stdout"},
+	"convert-inline":          {"convert", "-f", `[{"op": "remove", "path": "/machine"}]`},
+
 	"help":            {"--help"},
+	"help-convert":    {"convert", "--help"},
 	"help-render":     {"render", "--help"},
 	"help-explain":    {"explain", "--help"},
 	"help-validate":   {"validate", "--help"},

@@ -114,6 +114,7 @@ Secrets are never shown unless --show-secrets is given.`,
 		newExplainCommand(streams),
 		newValidateCommand(streams),
 		newPatchCommand(streams),
+		newConvertCommand(streams),
 		newVersionCommand(version, streams),
 	)
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
@@ -52,6 +53,19 @@ func plainSecrets(patch *merge.Patch) []finding {
 	sortFindings(findings)
 
 	return findings
+}
+
+// PlainSecrets finds what plainSecrets does in a single document, by JSON Pointer.
+func PlainSecrets(document config.Document) map[string]error {
+	found := map[string]error{}
+
+	for _, leaf := range merge.LeavesOf(document) {
+		if err := plainSecret(leaf); err != nil {
+			found[leaf.Pointer] = err
+		}
+	}
+
+	return found
 }
 
 func plainSecret(leaf merge.Leaf) error {

@@ -122,6 +122,16 @@ func kubernetesRange(talos Talos) (oldest, newest int, err error) {
 	return oldest, newest, nil
 }
 
+// NewestKubernetes is the newest minor release of Kubernetes that goes with the Talos release, by machinery's compatibility tables.
+func NewestKubernetes(talos Talos) (Kubernetes, error) {
+	_, newest, err := kubernetesRange(talos)
+	if err != nil {
+		return Kubernetes{}, err
+	}
+
+	return ParseKubernetes(fmt.Sprintf("v1.%d.0", newest))
+}
+
 // supports asks machinery's tables about one Kubernetes version. Their answer is an error text; that the version itself is well formed
 // is known beforehand, so every error there means no.
 func supports(talos Talos, number string) (bool, error) {

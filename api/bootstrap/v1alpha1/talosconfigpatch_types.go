@@ -89,7 +89,8 @@ type PatchDeletion struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// path of the field to remove, as a JSON Pointer within the document. Unset: the whole document is removed.
+	// path of the field to remove, as a JSON Pointer within the document. FIELD=VALUE names an element of a list.
+	// Unset: the whole document is removed.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^(/([^/~]|~[01])+)+$`
 	// +kubebuilder:validation:MinLength=2

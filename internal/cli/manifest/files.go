@@ -37,6 +37,9 @@ type Document struct {
 	// Data is the document after as many line feeds as there are lines before it in its file, so that a parser's line
 	// numbers are those of the file.
 	Data []byte
+
+	// Commented tells that comments stand before the document, which are not in Data.
+	Commented bool
 }
 
 // Files are the inputs of a command.
@@ -186,8 +189,9 @@ func Split(file string, data []byte) []Document {
 
 // chunk is a run of lines between two separators.
 type chunk struct {
-	line int
-	text []string
+	line      int
+	text      []string
+	commented bool
 }
 
 // trim drops lines without content from the front.
@@ -198,6 +202,7 @@ func (c *chunk) trim() {
 			return
 		}
 
+		c.commented = c.commented || text != "" && text[0] == '#'
 		c.text = c.text[1:]
 		c.line++
 	}
@@ -220,7 +225,9 @@ func splitYAML(file string, data []byte) []Document {
 		last.text = append(last.text, text)
 	}
 
-	if chunks[0].trim(); len(chunks[0].text) == 0 {
+	if chunks[0].trim(); len(chunks[0].text) == 0 && len(chunks) > 1 {
+		// What stands before the first separator is about the document behind it.
+		chunks[1].commented = chunks[0].commented
 		chunks = chunks[1:]
 	}
 
@@ -233,7 +240,7 @@ func splitYAML(file string, data []byte) []Document {
 
 		documents = append(documents, Document{
 			Location{File: file, Document: index, Line: each.line},
-			[]byte(strings.Repeat("\n", each.line-1) + strings.Join(each.text, "")),
+			[]byte(strings.Repeat("\n", each.line-1) + strings.Join(each.text, "")), each.commented,
 		})
 	}
 
@@ -274,7 +281,7 @@ func splitJSON(file string, data []byte) []Document {
 
 		line := 1 + bytes.Count(data[:offset], []byte("\n"))
 		documents = append(documents, Document{
-			Location{File: file, Document: index, Line: line}, append([]byte(strings.Repeat("\n", line-1)), value...),
+			Location{File: file, Document: index, Line: line}, append([]byte(strings.Repeat("\n", line-1)), value...), false,
 		})
 
 		if err != nil {

@@ -141,12 +141,16 @@ func objects(location Location, content map[string]any, node *yaml.Node, namespa
 	return all, errors.Join(faults...)
 }
 
-// yamlAdvice tells of the two mistakes that the parser's own words do not explain.
+// yamlAdvice tells of the mistakes that the parser's own words do not explain.
 func yamlAdvice(data []byte) string {
 	for line := range bytes.Lines(data) {
 		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; bytes.ContainsRune(indent, '\t') {
 			return " (YAML is indented with spaces: a line here begins with a tab)"
 		}
+	}
+
+	if bytes.Contains(data, []byte("{{")) {
+		return " (the document has braces of a template, {{ }}: fill it in first)"
 	}
 
 	if bytes.Contains(data, []byte("${")) {

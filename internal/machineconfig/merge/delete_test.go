@@ -262,3 +262,88 @@ func TestCheckDeletion(t *testing.T) {
 		})
 	}
 }
+
+// TestElementPointer: the pointer deletes what `$patch: delete` would.
+func TestElementPointer(t *testing.T) {
+	legacy := ID{Kind: LegacyKind}
+
+	tests := map[string]struct {
+		base             string
+		id               ID
+		list, key, value string
+		want, rest       string // the pointer, and the base without the element
+		err              string
+	}{
+		"by Talos' key": {
+			base: "machine: {network: {interfaces: [{interface: eth0}, {interface: eth1}]}}", id: legacy, list: "/machine/network/interfaces", key: "interface", value: "eth0",
+			want: "/machine/network/interfaces/eth0", rest: "machine: {network: {interfaces: [{interface: eth1}]}}",
+		},
+		"by another field of such a list": {
+			base: "machine: {network: {interfaces: [{interface: eth0, mtu: 1}, {interface: eth1, mtu: 2}]}}", id: legacy, list: "/machine/network/interfaces", key: "mtu", value: "2",
+			want: "/machine/network/interfaces/mtu=2", rest: "machine: {network: {interfaces: [{interface: eth0, mtu: 1}]}}",
+		},
+		"by a field that is not the first": {
+			base: "machine: {files: [{path: /var/a, op: create}, {path: /var/b, op: create}]}", id: legacy, list: "/machine/files", key: "path", value: "/var/a",
+			want: "/machine/files/path=~1var~1a", rest: "machine: {files: [{path: /var/b, op: create}]}",
+		},
+		"by a value that looks like an index": {
+			base: doc("NetworkRuleConfig", "x", "portSelector: {ports: [1], protocol: tcp}\ningress: [{subnet: 10.0.0.0/8}, {subnet: 11.0.0.0/8}]"), id: ID{Kind: "NetworkRuleConfig", Name: "x"},
+			list: "/ingress", key: "subnet", value: "11.0.0.0/8",
+			want: "/ingress/subnet=11.0.0.0~18", rest: doc("NetworkRuleConfig", "x", "portSelector: {ports: [1], protocol: tcp}\ningress: [{subnet: 10.0.0.0/8}]"),
+		},
+		"within free-form values": {
+			base: doc("KubeletConfig", "", "config: {list: [x, {name: x, v: 1}, {name: y}]}"), id: ID{Kind: "KubeletConfig"}, list: "/config/list", key: "name", value: "y",
+			want: "/config/list/name=y", rest: doc("KubeletConfig", "", "config: {list: [x, {name: x, v: 1}]}"),
+		},
+		"that is not there": {
+			base: "machine: {files: [{path: /var/a, op: create}]}", id: legacy, list: "/machine/files", key: "path", value: "/var/c",
+			want: "/machine/files/path=~1var~1c", rest: "machine: {files: [{path: /var/a, op: create}]}",
+		},
+		"by a field that there is not": {base: "machine: {}", id: legacy, list: "/machine/files", key: "pth", err: `elements of this list have no field "pth" to select one by`},
+		"of what is no list":           {base: "machine: {}", id: legacy, list: "/machine/sysctls", key: "a", err: "there is no list"},
+		"of what is not there":         {base: "machine: {}", id: legacy, list: "/machine/nope", key: "a", err: "there is no such list"},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := ElementPointer(test.id, test.list, test.key, test.value)
+
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+
+			if diff := cmp.Diff([]string{test.want, test.err}, []string{got, text}); diff != "" {
+				t.Fatalf("(-want +got)\n%s", diff)
+			}
+
+			if err != nil {
+				return
+			}
+
+			c := configFrom(t, test.base)
+			if _, err := c.Delete(test.id, got, nil); err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(encodeAll(t, configFrom(t, test.rest)), encodeAll(t, c)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDeleteByNumberedKey: a number that is the key of a list's elements is no index.
+func TestDeleteByNumberedKey(t *testing.T) {
+	const base = "machine: {network: {interfaces: [{interface: e, vlans: [{vlanId: 5}, {vlanId: 6}]}]}}"
+
+	c := configFrom(t, base)
+
+	if _, err := c.Delete(ID{Kind: LegacyKind}, "/machine/network/interfaces/e/vlans/1", nil); err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(encodeAll(t, configFrom(t, base)), encodeAll(t, c)); diff != "" {
+		t.Errorf("VLAN 1 is not there, and another one went (-want +got)\n%s", diff)
+	}
+}

@@ -210,8 +210,9 @@ func printed(v reflect.Value, p *plan) (string, bool) {
 }
 
 // itemAt gives the element that a path token names: by Talos' key where the
-// list has one, by index, by the element's own value, or by the first field
-// of the element that is text or a number.
+// list has one, by index, by a field and its value ("path=/etc/hosts"), by the
+// element's own value, or by the first field of the element that is text or a
+// number. A list whose key is a number has no index: 2 is VLAN 2, there or not.
 func itemAt(list reflect.Value, p *plan, token string) int {
 	if p.list != nil {
 		for _, key := range p.list.keys {
@@ -221,17 +222,18 @@ func itemAt(list reflect.Value, p *plan, token string) int {
 		}
 	}
 
+	sp := p.elem.target()
+
 	if i, err := strconv.Atoi(token); err == nil && strconv.Itoa(i) == token {
-		if i >= 0 && i < list.Len() {
+		if i >= 0 && i < list.Len() && !p.list.numbered(sp) {
 			return i
 		}
 
 		return -1
 	}
 
-	sp := p.elem
-	for sp.shape == shapePointer {
-		sp = sp.elem
+	if key, value := byField(token); sp.field(key) != nil {
+		return selected(list, p, key, value)
 	}
 
 	if sp.shape == shapeScalar {
@@ -288,11 +290,16 @@ func (r *remover) removeAnyItem(list []any, tokens []string) (any, bool) {
 	i := slices.IndexFunc(list, func(item any) bool {
 		object, isMap := item.(map[string]any)
 
-		switch {
-		case len(tokens) == 0 && r.key != "":
-			field, there := object[r.key]
+		key, value := r.key, r.value
+		if len(tokens) > 0 && isMap {
+			key, value = byField(tokens[0])
+		}
 
-			return isMap && there && printAny(field) == r.value
+		switch {
+		case key != "":
+			field, there := object[key]
+
+			return there && printAny(field) == value
 		case len(tokens) == 0 || isMap:
 			return false
 		default:

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/siderolink"
+	"go.yaml.in/yaml/v4"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+	"github.com/maesh-dev/ichor/internal/suggest"
+)
+
+const (
+	fromBundle = "belongs to the cluster's secrets bundle, from which each machine config gets it: remove the document"
+	trustRoots = fromBundle + "; for further certificate authorities use TalosClusterConfig.spec.acceptedCAsSecretRef"
+)
+
+// denied are the kinds that no patch may hold.
+var denied = map[string]string{
+	cluster.DiscoveryIdentityKind: fromBundle,
+	k8s.KubeAPIServerCAConfig:     trustRoots,
+	k8s.KubeAggregatorCAConfig:    fromBundle,
+	k8s.KubeEtcdEncryptionConfig:  fromBundle,
+	k8s.KubeServiceAccountConfig:  fromBundle,
+	k8s.KubeClusterConfig:         "name and endpoint of the cluster come from the Cluster object: remove the document",
+	siderolink.Kind:               "hands the machine over to another manager, and its URL carries a join token: remove the document",
+}
+
+// foreign tells what a document is that is none of Talos'. It is empty for one that may be.
+func foreign(root *yaml.Node) string {
+	switch root.Kind { //nolint:exhaustive // aliases are gone
+	case yaml.SequenceNode:
+		return foreignList(root)
+	case yaml.ScalarNode:
+		return "want a Talos document, which is a map, and found text"
+	}
+
+	has := func(keys ...string) bool {
+		return !slices.ContainsFunc(keys, func(key string) bool { _, value := child(root, key); return value == nil })
+	}
+
+	kind, apiVersion := textOf(root, "kind"), textOf(root, "apiVersion")
+	group, _, grouped := strings.Cut(apiVersion, "/")
+
+	switch {
+	case grouped && group == bootstrapv1.GroupVersion.Group && kind == "TalosConfigPatch":
+		return "is a TalosConfigPatch already: apply it as it is, and check it with validate"
+	case grouped && strings.HasSuffix(group, "cluster.x-k8s.io") && strings.HasPrefix(kind, "Talos"):
+		return fmt.Sprintf("is a %s of another provider (%s): convert takes the Talos documents that are in its patches", kind, group)
+	case apiVersion == "v1" && kind == "Config":
+		return "is a kubeconfig: convert takes Talos documents"
+	case grouped || apiVersion == "v1" || kind != "" && has("metadata"):
+		return fmt.Sprintf("is a Kubernetes manifest (%s): convert takes Talos documents; to have Talos create it, give it as the content of "+
+			"cluster.inlineManifests or of a KubeInlineManifestConfig", strings.TrimSpace(apiVersion+" "+kind))
+	case kind != "" || apiVersion != "":
+		return ""
+	case has("context", "contexts"):
+		return "is a talosconfig, the client's own configuration: convert takes machine configs and patches"
+	case has("certs", "secrets"):
+		return "is a secrets bundle, which no patch can hold: keep it in the Secret that TalosClusterConfig.spec.secretsRef names"
+	case has("clusterName", "nodes"):
+		return "is the configuration of a tool that makes machine configs: convert what that tool puts out"
+	default:
+		return ""
+	}
+}
+
+func foreignList(root *yaml.Node) string {
+	for _, item := range root.Content {
+		path := textOf(item, "path")
+		if textOf(item, "op") == "" || !strings.HasPrefix(path, "/") {
+			continue
+		}
+
+		return fmt.Sprintf("is a JSON patch (RFC 6902), which Talos does not take for configs of several documents either: write the fields that it sets as a Talos document, "+
+			`and what it removes with "$patch: delete"; for example %s for the path %s`, exampleFor(path, textOf(item, "op")), path)
+	}
+
+	return "want a Talos document, which is a map, and found a list"
+}
+
+// exampleFor is a document for an operation of a JSON patch, without the value.
+func exampleFor(path, op string) string {
+	example, tokens := "...", tokensOf(path)
+
+	for i, token := range slices.Backward(tokens) {
+		inList := token == "-" || strings.Trim(token, "0123456789") == ""
+
+		switch {
+		case i == len(tokens)-1 && op == "remove" && inList:
+			example = "[{name: ..., $patch: delete}]"
+		case i == len(tokens)-1 && op == "remove":
+			example = "{" + token + ": {$patch: delete}}"
+		case inList:
+			example = "[" + example + "]"
+		default:
+			example = "{" + token + ": " + example + "}"
+		}
+	}
+
+	return strings.TrimSuffix(strings.TrimPrefix(example, "{"), "}")
+}
+
+// hint adds to an error of the merge where a field belongs that is unknown where it stands, or a document without a kind.
+func hint(root *yaml.Node, id merge.ID, detail *merge.Error) string {
+	if tokens := tokensOf(detail.Pointer); len(tokens) > 0 && detail.Err.Error() == "unknown field" {
+		return fieldHint(id, tokens)
+	}
+
+	if detail.Pointer != "" || detail.ID.Kind != "" || root.Kind != yaml.MappingNode || textOf(root, "apiVersion") != "" {
+		return ""
+	}
+
+	machine, _ := reflect.TypeFor[machineconfigv1alpha1.Config]().FieldByName("Machine")
+	clusterField, _ := reflect.TypeFor[machineconfigv1alpha1.Config]().FieldByName("Cluster")
+
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key := root.Content[i].Value
+
+		switch near := suggest.Nearest(key, legacyKeys); {
+		case near != "":
+			return fmt.Sprintf("; did you mean %s: instead of %s:?", near, key)
+		case hasField(machine.Type, key):
+			return fmt.Sprintf("; %s: belongs below machine:", key)
+		case hasField(clusterField.Type, key):
+			return fmt.Sprintf("; %s: belongs below cluster:", key)
+		}
+	}
+
+	return ""
+}
+
+// fieldHint finds a field by its name one step below where it stands.
+func fieldHint(id merge.ID, tokens []string) string {
+	member, ok := reflect.TypeFor[machineconfigv1alpha1.Document]().FieldByName(id.Kind)
+	if !ok {
+		return ""
+	}
+
+	t := target(member.Type)
+
+	for _, token := range tokens[:len(tokens)-1] {
+		switch t.Kind() {
+		case reflect.Struct:
+			field, ok := fieldsOf(t).byName[token]
+			if !ok {
+				return ""
+			}
+
+			t = target(field.Type)
+		case reflect.Map, reflect.Slice:
+			t = target(t.Elem())
+		default:
+			return ""
+		}
+	}
+
+	name := tokens[len(tokens)-1]
+	if t.Kind() != reflect.Struct {
+		return ""
+	}
+
+	for _, parent := range slices.Sorted(maps.Keys(fieldsOf(t).byName)) {
+		if hasField(fieldsOf(t).byName[parent].Type, name) {
+			return fmt.Sprintf("; %s: belongs below %s:", name, parent)
+		}
+	}
+
+	return ""
+}
+
+func target(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+
+	return t
+}
+
+func hasField(t reflect.Type, name string) bool {
+	if t = target(t); t.Kind() != reflect.Struct {
+		return false
+	}
+
+	_, ok := fieldsOf(t).byName[name]
+
+	return ok
+}
+
+var errNotOffered = errors.New("documents of this kind are not offered in a TalosConfigPatch")

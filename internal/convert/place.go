@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+)
+
+// Find gives the place in the input of a field of the patch, such as "spec.documents[2].wireguardConfig.privateKeySecretRef". It is
+// false for a field that comes from no document.
+func (r *Result) Find(path string) (Place, bool) {
+	tokens := pathTokens(path)
+	if len(tokens) < 3 || tokens[0] != "spec" {
+		return Place{}, false
+	}
+
+	index, err := strconv.Atoi(tokens[2])
+	if err != nil || index < 0 {
+		return Place{}, false
+	}
+
+	switch {
+	case tokens[1] == "deletions" && index < len(r.deletions):
+		d := r.deletions[index]
+		place := d.place
+		place.Line, place.Document, place.Pointer = d.line, d.id.String(), d.pointer()
+
+		return place, true
+	case tokens[1] != "documents" || index >= len(r.documents):
+		return Place{}, false
+	}
+
+	pointer := ""
+
+	for _, token := range tokens[min(4, len(tokens)):] {
+		if plain, reference := strings.CutSuffix(token, "SecretRef"); reference {
+			return r.FindField(index, pointer+"/"+merge.EscapePointer(plain))
+		}
+
+		pointer += "/" + merge.EscapePointer(token)
+	}
+
+	return r.FindField(index, pointer)
+}
+
+// FindField gives the place in the input of a field of one of the patch's documents, as a JSON Pointer in the Talos document.
+func (r *Result) FindField(index int, pointer string) (Place, bool) {
+	if index < 0 || index >= len(r.documents) {
+		return Place{}, false
+	}
+
+	return r.documents[index].at(pointer), true
+}
+
+// pathTokens takes "spec.documents[0].config.machine.sysctls[net.core.somaxconn]" apart: a dot within brackets belongs to a key.
+func pathTokens(path string) []string {
+	var tokens []string
+
+	for path != "" {
+		if path[0] == '[' {
+			key, rest, _ := strings.Cut(path[1:], "]")
+			tokens, path = append(tokens, key), strings.TrimPrefix(rest, ".")
+
+			continue
+		}
+
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			return append(tokens, path)
+		}
+
+		tokens = append(tokens, path[:end])
+		path = strings.TrimPrefix(path[end:], ".")
+	}
+
+	return tokens
+}
