@@ -70,10 +70,10 @@ func stripSecret(in any) (any, error) {
 	return secret, nil
 }
 
-// newSecretMetadata is a cache of the names and resource versions of all Secrets, without any value. It is apart from the
-// manager's cache, because that one selects Secrets by label, and what users write has no label to select by.
-func newSecretMetadata(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
-	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
+// newMetadata is a cache of the names and resource versions of all Secrets and ConfigMaps, without any value. It is apart from
+// the manager's cache, because that one selects Secrets by label, and what users write has no label to select by.
+func newMetadata(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+	metadata, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:        mgr.GetHTTPClient(),
 		Scheme:            mgr.GetScheme(),
 		Mapper:            mgr.GetRESTMapper(),
@@ -81,17 +81,17 @@ func newSecretMetadata(mgr ctrl.Manager, namespace string) (cache.Cache, error) 
 		DefaultTransform:  stripMetadata,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cache of the metadata of Secrets: %w", err)
+		return nil, fmt.Errorf("cache of the metadata of Secrets and ConfigMaps: %w", err)
 	}
 
-	if err := mgr.Add(unledCache{secrets}); err != nil {
-		return nil, fmt.Errorf("cache of the metadata of Secrets: %w", err)
+	if err := mgr.Add(unledCache{metadata}); err != nil {
+		return nil, fmt.Errorf("cache of the metadata of Secrets and ConfigMaps: %w", err)
 	}
 
-	return secrets, nil
+	return metadata, nil
 }
 
-// stripMetadata leaves what a watch needs to tell which Secret changed, and whether the manager's cache has it too.
+// stripMetadata leaves what a watch needs to tell which object changed, and whether the manager's cache has it too.
 func stripMetadata(in any) (any, error) {
 	object, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok {

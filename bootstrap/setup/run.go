@@ -155,18 +155,18 @@ func (o *Options) managerOptions() (ctrl.Options, error) {
 }
 
 func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) error {
-	secretMetadata, err := newSecretMetadata(mgr, options.Namespace)
+	metadata, err := newMetadata(mgr, options.Namespace)
 	if err != nil {
 		return err
 	}
 
 	reconciler := &talosconfig.Reconciler{
-		Client:         mgr.GetClient(),
-		APIReader:      mgr.GetAPIReader(),
-		SecretMetadata: secretMetadata,
-		Recorder:       mgr.GetEventRecorder(managerName),
-		Clock:          clock.RealClock{},
-		WatchFilter:    options.WatchFilter,
+		Client:      mgr.GetClient(),
+		APIReader:   mgr.GetAPIReader(),
+		Metadata:    metadata,
+		Recorder:    mgr.GetEventRecorder(managerName),
+		Clock:       clock.RealClock{},
+		WatchFilter: options.WatchFilter,
 	}
 
 	return reconciler.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: options.Concurrency})

@@ -257,3 +257,36 @@ func pointers(at string, value any) []string {
 
 	return all
 }
+
+// TestReferencesInFiles has a patch whose key is in a Secret of the files, and then in none.
+func TestReferencesInFiles(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+
+	const (
+		key    = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="
+		secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: wg}\nstringData: {private: '" + key + "'}\n"
+	)
+
+	files := plainCluster + "---\n" + patch("documents: [{kind: WireguardConfig, wireguardConfig: {name: wg0, privateKeySecretRef: {name: wg, key: private}}}]")
+
+	for _, args := range [][]string{{"render"}, {"render", "-o", "json"}, {"explain", "--machine", "w-1"}, {"explain", "--machine", "w-1", "-o", "yaml"}, {"validate"}} {
+		got := run(files+secret, append(args, "-f", "-", "-v")...)
+		g.Expect(got.code).To(BeZero(), got.errOut)
+		g.Expect(got.out + got.errOut).NotTo(ContainSubstring(key))
+	}
+
+	g.Expect(run(files+secret, "render", "-f", "-", "--show-secrets").out).To(ContainSubstring("privateKey: " + key))
+
+	rendered := run(files, "render", "-f", "-")
+	g.Expect(rendered.code).NotTo(BeZero())
+	g.Expect(rendered.errOut).To(And(ContainSubstring("spec.documents[0]"), ContainSubstring("WireguardConfig"), ContainSubstring(`secret "wg" does not exist`)))
+
+	validated := run(files, "validate", "-f", "-")
+	g.Expect(validated.code).To(BeZero(), validated.out)
+	g.Expect(validated.out).To(ContainSubstring(`spec.documents[0]: refers to Secret "wg", which is not among the files: the document is not checked`))
+
+	other := run(files+strings.Replace(secret, "private", "public", 1), "validate", "-f", "-")
+	g.Expect(other.code).NotTo(BeZero())
+	g.Expect(other.out).To(ContainSubstring(`secret "wg" has no key "private"`))
+}

@@ -19,7 +19,7 @@ import (
 
 const filesHelp = `FILE is a manifest with one or more YAML or JSON documents, a directory of them, or "-" for standard input. Of the objects,
 these count: Cluster, Machine, MachinePool, MachineDeployment and MachineSet of Cluster API; TalosConfig, TalosConfigTemplate,
-TalosClusterConfig, TalosConfigPatch and TalosStorage; and Secret. A MachineDeployment or MachineSet stands for the machine that
+TalosClusterConfig, TalosConfigPatch and TalosStorage; Secret and ConfigMap. A MachineDeployment or MachineSet stands for the machine that
 it would make, named NAME-template. In messages, documents are counted from 0.`
 
 // inputOptions are the flags of commands that read manifests.

@@ -208,11 +208,30 @@ func mistakesOf(errs field.ErrorList) []mistake {
 
 func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
-// fieldPointer makes a JSON Pointer of the path of a field: "jwt[0].issuer.url".
+// fieldPointer makes a JSON Pointer of the path of a field: "jwt[0].issuer.url". What stands in brackets may have dots in it.
 func fieldPointer(path string) string {
 	if path == "" || path == "<nil>" {
 		return ""
 	}
 
-	return "/" + strings.NewReplacer("[", "/", "]", "", ".", "/").Replace(path)
+	var b strings.Builder
+
+	for path != "" {
+		end := strings.IndexAny(path, ".[")
+
+		switch {
+		case path[0] == '[':
+			key, rest, _ := strings.Cut(path[1:], "]")
+			b.WriteString("/" + merge.EscapePointer(key))
+			path = strings.TrimPrefix(rest, ".")
+		case end < 0:
+			b.WriteString("/" + merge.EscapePointer(path))
+			path = ""
+		default:
+			b.WriteString("/" + merge.EscapePointer(path[:end]))
+			path = strings.TrimPrefix(path[end:], ".")
+		}
+	}
+
+	return b.String()
 }

@@ -40,6 +40,9 @@ type Input struct {
 	// Credentials are what the Secrets hold that ClusterConfig refers to; see ResolveCredentials.
 	Credentials Credentials
 
+	// References are what the Secrets and ConfigMaps hold that the patches of the machine refer to; see ReferencedObjects.
+	References References
+
 	// Provenance asks for the record of what set each value. It costs time.
 	Provenance bool
 }

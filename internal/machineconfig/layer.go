@@ -30,6 +30,7 @@ const (
 	KindMachine            = "Machine"
 	KindMachinePool        = "MachinePool"
 	KindSecret             = "Secret"
+	KindConfigMap          = "ConfigMap"
 	KindTalosConfig        = "TalosConfig"
 	KindTalosClusterConfig = "TalosClusterConfig"
 	KindTalosConfigPatch   = "TalosConfigPatch"

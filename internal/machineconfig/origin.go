@@ -3,6 +3,7 @@
 package machineconfig
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
@@ -104,6 +105,10 @@ func identifies(pointer string) bool {
 	default:
 		return false
 	}
+}
+
+func isWithinAny(pointer string, ancestors []string) bool {
+	return slices.ContainsFunc(ancestors, func(ancestor string) bool { return isWithin(pointer, ancestor) })
 }
 
 func isWithin(pointer, ancestor string) bool {

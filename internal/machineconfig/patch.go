@@ -8,16 +8,19 @@ import (
 	"slices"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 	"github.com/maesh-dev/ichor/internal/targeting"
 )
 
 // Patch is a TalosConfigPatch made ready to be merged. It is made once for a generation of the object and may then be
-// used by many renders at once.
+// used by many renders at once. Documents with references are made ready by each render: their values are kept nowhere.
 type Patch struct {
 	object    *bootstrapv1.TalosConfigPatch
 	layer     Layer
-	documents []*merge.Patch
+	documents []*merge.Patch // nil for one that waits for the values of its references, or is left out
+	waiting   []int          // the documents with references
+	objects   []ObjectKey    // what they refer to
 	warnings  []string
 	err       error
 }
@@ -31,35 +34,16 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 	var faults []error
 
 	for i := range object.Spec.Documents {
-		document := &object.Spec.Documents[i]
-
-		data, err := document.TalosJSON(nil)
-		if err == nil {
-			patch.documents[i], err = merge.Load(data)
-		}
-
-		if err != nil {
-			fault := stepFault(patch.source(documentPath(i)), err)
-			if fault.Document == "" {
-				fault.Document = string(document.Kind)
-			}
-
-			faults = append(faults, fault)
+		if objects := objectsOf(&object.Spec.Documents[i]); len(objects) > 0 {
+			patch.waiting, patch.objects = append(patch.waiting, i), append(patch.objects, objects...)
 
 			continue
 		}
 
-		for _, notice := range namedSecrets(patch.documents[i]) {
-			patch.warnings = append(patch.warnings, patch.source(documentPath(i)).String()+": "+notice)
-		}
-
-		for _, found := range patchFindings(patch.documents[i]) {
-			faults = append(faults, &Error{
-				Reason: ReasonRenderFailed, Source: patch.source(documentPath(i)),
-				Document: found.document.String(), Field: found.field, Err: found.err,
-			})
-		}
+		faults = append(faults, patch.read(i, References{})...)
 	}
+
+	patch.objects = sortedObjects(patch.objects)
 
 	for i, deletion := range object.Spec.Deletions {
 		if err := merge.CheckDeletion(merge.ID{Kind: deletion.Kind, Name: deletion.Name}, deletion.Path); err != nil {
@@ -72,9 +56,94 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 	return patch
 }
 
-// patchFindings are what is wrong with a document whatever it is merged with; of a field, only the first.
-func patchFindings(document *merge.Patch) []finding {
-	findings := append(badNames(document), plainSecrets(document)...)
+// resolve makes the documents with references ready, in a copy.
+func (p *Patch) resolve(references References) *Patch {
+	if len(p.waiting) == 0 {
+		return p
+	}
+
+	resolved := *p
+	resolved.documents, resolved.warnings, resolved.waiting = slices.Clone(p.documents), slices.Clone(p.warnings), nil
+
+	faults := []error{p.err}
+	for _, i := range p.waiting {
+		faults = append(faults, resolved.read(i, references)...)
+	}
+
+	resolved.err = errors.Join(faults...)
+
+	return &resolved
+}
+
+// read makes one document ready.
+func (p *Patch) read(i int, references References) []error {
+	document, source := &p.object.Spec.Documents[i], p.source(documentPath(i))
+
+	data, err := document.TalosJSON(references.value)
+	if unusable, ok := errors.AsType[*machineconfigv1alpha1.ReferenceError](err); ok {
+		return referenceFaults(source, unusable, references)
+	}
+
+	secrets := document.ResolvedSecrets()
+	if err == nil {
+		p.documents[i], err = merge.LoadSecret(data, secrets)
+	}
+
+	if err != nil {
+		fault := stepFault(source, err)
+		if fault.Document == "" {
+			fault.Document = string(document.Kind)
+		}
+
+		return []error{fault}
+	}
+
+	for _, notice := range namedSecrets(p.documents[i], secrets) {
+		p.warnings = append(p.warnings, source.String()+": "+notice)
+	}
+
+	var faults []error
+
+	for _, found := range patchFindings(p.documents[i], secrets) {
+		faults = append(faults, &Error{
+			Reason: ReasonRenderFailed, Source: source,
+			Document: found.document.String(), Field: found.field, Err: found.err,
+		})
+	}
+
+	return faults
+}
+
+// Objects are the Secrets and ConfigMaps that the patch refers to, sorted by kind and name.
+func (p *Patch) Objects() []ObjectKey { return p.objects }
+
+// Without is the patch without the documents that refer to any of the objects, and where in the patch these are. It is for checks
+// without the objects: what is rendered with it is no machine's config.
+func (p *Patch) Without(objects ...ObjectKey) (*Patch, []string) {
+	var (
+		left  = *p
+		paths []string
+	)
+
+	left.waiting = nil
+
+	for _, i := range p.waiting {
+		if slices.ContainsFunc(objectsOf(&p.object.Spec.Documents[i]), func(key ObjectKey) bool { return slices.Contains(objects, key) }) {
+			paths = append(paths, documentPath(i))
+		} else {
+			left.waiting = append(left.waiting, i)
+		}
+	}
+
+	left.objects = slices.DeleteFunc(slices.Clone(p.objects), func(key ObjectKey) bool { return slices.Contains(objects, key) })
+
+	return &left, paths
+}
+
+// patchFindings are what is wrong with a document whatever it is merged with; of a field, only the first. Secrets are where it has values
+// that came out of Secrets.
+func patchFindings(document *merge.Patch, secrets []string) []finding {
+	findings := append(badNames(document), plainSecrets(document, secrets)...)
 
 	for _, found := range badManifests(document) {
 		if !slices.ContainsFunc(findings, func(other finding) bool { return other.document == found.document && other.field == found.field }) {

@@ -17,9 +17,9 @@ import (
 
 var (
 	errSecretManifest = errors.New("has a manifest of kind Secret with data, which would stand in the patch for all to read: " +
-		"remove it, and create the Secret in the workload cluster itself")
+		"keep the manifest in a Secret and refer to its key (contentsFrom, manifestFrom: secretKeyRef)")
 	errAuthorization = errors.New("is a credential, which would stand in the patch for all to read: " +
-		"remove it, and serve the manifests where none is needed")
+		"keep it in a Secret and refer to its key (headersFrom, extraManifestHeadersFrom: secretKeyRef)")
 	errUserInfo = errors.New("has a user or password in a URL, which would stand in the patch for all to read: " +
 		"remove it; for registries use TalosClusterConfig.spec.registries[].authSecretRef")
 )
@@ -35,7 +35,8 @@ var addressFields = []string{"url", "urls", "endpoint", "endpoints", "server", "
 
 // plainSecrets finds what is a secret in so many words, and stands in a patch in a field that is no secret for Talos: its own types
 // and redaction do not cover free text. Patches are kept in Git and read by many. No error has a value.
-func plainSecrets(patch *merge.Patch) []finding {
+// What came out of a Secret stands in none: secrets are where.
+func plainSecrets(patch *merge.Patch, secrets []string) []finding {
 	var findings []finding
 
 	for _, part := range patch.Documents() {
@@ -44,6 +45,10 @@ func plainSecrets(patch *merge.Patch) []finding {
 		}
 
 		for _, leaf := range merge.LeavesOf(part.Document) {
+			if isWithinAny(leaf.Pointer, secrets) {
+				continue
+			}
+
 			if err := plainSecret(leaf); err != nil {
 				findings = append(findings, finding{document: part.ID, field: leaf.Pointer, err: err})
 			}
@@ -168,7 +173,7 @@ var secretWords = []string{"token", "secret", "password", "key"}
 var environments = []string{"env", "environment", "variables"}
 
 // namedSecrets finds environment variables whose names say that they hold a secret. It says where and which.
-func namedSecrets(patch *merge.Patch) []string {
+func namedSecrets(patch *merge.Patch, secrets []string) []string {
 	var notices []string
 
 	for _, part := range patch.Documents() {
@@ -177,9 +182,9 @@ func namedSecrets(patch *merge.Patch) []string {
 		}
 
 		for _, leaf := range merge.LeavesOf(part.Document) {
-			if name, ok := variable(leaf); ok && saysSecret(name) {
+			if name, ok := variable(leaf); ok && saysSecret(name) && !isWithinAny(leaf.Pointer, secrets) {
 				notices = append(notices, fmt.Sprintf(
-					"%s: %s: the name of the variable %s says that it holds a secret, which can be read in the patch and on the machine: use a file or Secret that only its reader gets",
+					"%s: %s: the name of the variable %s says that it holds a secret, which can be read in the patch and on the machine: keep the value in a Secret and refer to its key (envFrom, environmentFrom, variablesFrom: secretKeyRef)",
 					part.ID, leaf.Pointer, name))
 			}
 		}

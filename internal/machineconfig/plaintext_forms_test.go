@@ -37,7 +37,7 @@ params: {net.key: s3cr3t}
 
 	var got []string
 
-	for _, notice := range namedSecrets(patch) {
+	for _, notice := range namedSecrets(patch, nil) {
 		at, _, _ := strings.Cut(notice, " says")
 		got = append(got, at)
 
@@ -83,7 +83,7 @@ func TestPlainSecretsOfModernKinds(t *testing.T) {
 			}
 
 			got := ""
-			for _, found := range plainSecrets(patch) {
+			for _, found := range plainSecrets(patch, nil) {
 				got += found.field
 
 				if strings.Contains(found.err.Error(), "s3cr3t") {

@@ -160,7 +160,7 @@ func TestVariablesNamedSecret(t *testing.T) {
 
 	want := []string{
 		"Cluster layer: TalosConfigPatch p spec.documents[0]: Config: /machine/env/API_TOKEN: the name of the variable API_TOKEN says that it holds a secret, which can be read in the patch " +
-			"and on the machine: use a file or Secret that only its reader gets",
+			"and on the machine: keep the value in a Secret and refer to its key (envFrom, environmentFrom, variablesFrom: secretKeyRef)",
 	}
 	if diff := cmp.Diff(want, config.Warnings); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

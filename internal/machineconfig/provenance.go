@@ -118,4 +118,7 @@ func (p *Provenance) finish(merged *merge.Config) {
 			p.Ineffective = append(p.Ineffective, source)
 		}
 	}
+
+	// What follows from it is told; it would show secrets to a format verb, which calls no method of what is not exported.
+	p.history, p.effective = nil, nil
 }

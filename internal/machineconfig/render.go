@@ -49,7 +49,13 @@ type step struct {
 // Render makes the machine config of one machine. It is a pure function: the same Input gives the same bytes. An error is,
 // or wraps, one or more Errors, unless the caller left out what it must resolve; then there is no config.
 func Render(in Input) (Config, error) {
-	r, err := prepare(&in)
+	config, err := renderConfig(&in)
+
+	return config, in.References.hide(err)
+}
+
+func renderConfig(in *Input) (Config, error) {
+	r, err := prepare(in)
 	if err != nil {
 		return Config{}, err
 	}
@@ -92,6 +98,9 @@ type render struct {
 	provider machineryconfig.Provider
 	steps    []step
 	warnings []string
+
+	// referenced are the Secrets and ConfigMaps that patches refer to.
+	referenced []Source
 
 	// userHostname says that a patch brings a HostnameConfig.
 	userHostname bool
@@ -171,6 +180,12 @@ func (r *render) addPatches(patches []*Patch) error {
 	var faults []error
 
 	for _, patch := range patches {
+		if len(patch.waiting) > 0 && !r.in.References.resolved {
+			return fmt.Errorf("the Secrets and ConfigMaps that TalosConfigPatch %s refers to have not been resolved", patch.object.Name)
+		}
+
+		patch = patch.resolve(r.in.References)
+
 		if patch.err != nil {
 			faults = append(faults, patch.err)
 
@@ -179,7 +194,15 @@ func (r *render) addPatches(patches []*Patch) error {
 
 		r.warnings = append(r.warnings, patch.warnings...)
 
+		for _, object := range patch.objects {
+			r.referenced = append(r.referenced, Source{Layer: patch.layer, Kind: object.Kind, Name: object.Name})
+		}
+
 		for i, document := range patch.documents {
+			if document == nil {
+				continue
+			}
+
 			r.userHostname = r.userHostname || slices.ContainsFunc(document.Documents(), isHostname)
 			r.steps = append(r.steps, step{patch.source(documentPath(i)), touchedBy(document), func(merged *merge.Config, observer merge.Observer) error {
 				return merged.Apply(document, observer)
@@ -269,12 +292,19 @@ func (r *render) inputs() []Source {
 		seen[input] = true
 	}
 
-	for _, each := range r.steps {
-		object := each.source.Object()
+	add := func(object Source) {
 		if !seen[object] && object.Kind != kind {
 			seen[object] = true
 			inputs = append(inputs, object)
 		}
+	}
+
+	for _, each := range r.steps {
+		add(each.source.Object())
+	}
+
+	for _, each := range r.referenced {
+		add(each)
 	}
 
 	return inputs

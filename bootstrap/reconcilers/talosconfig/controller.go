@@ -25,6 +25,7 @@ import (
 // +kubebuilder:rbac:groups=bootstrap.ichor.maesh.dev,resources=talosconfigs/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines;machinepools,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
@@ -34,11 +35,11 @@ type Reconciler struct {
 	// Client reads from the cache, which has of Secrets only those with the cluster-name label, and writes.
 	Client client.Client
 
-	// APIReader reads live. It is used for Secrets that the cache does not have, and only when a config is rendered.
+	// APIReader reads live. It is used for Secrets and ConfigMaps that the cache does not have, and only when a config is rendered.
 	APIReader client.Reader
 
-	// SecretMetadata knows of every Secret that it exists and when it changes, and no value.
-	SecretMetadata cache.Cache
+	// Metadata knows of every Secret and ConfigMap that it exists and when it changes, and no value.
+	Metadata cache.Cache
 
 	// Recorder writes events.
 	Recorder events.EventRecorder

@@ -93,7 +93,46 @@ func (r *Reconciler) addSelectable(ctx context.Context, namespace client.InNames
 		in.add(machineconfig.KindTalosConfigPatch, &patches.Items[i])
 	}
 
-	return nil
+	var err error
+	in.render.References, err = r.references(ctx, string(namespace), in.render)
+
+	return err
+}
+
+// references reads the Secrets and ConfigMaps that the machine's patches refer to. What does not exist is the render's to report.
+func (r *Reconciler) references(ctx context.Context, namespace string, in machineconfig.Input) (machineconfig.References, error) {
+	values := map[machineconfig.ObjectKey]map[string][]byte{}
+
+	for _, object := range machineconfig.ReferencedObjects(in) {
+		data, err := r.read(ctx, namespace, object)
+		switch {
+		case err == nil:
+			values[object] = data
+		case !apierrors.IsNotFound(err):
+			return machineconfig.References{}, fmt.Errorf("%s %s: read: %w", object.Kind, object.Name, err)
+		}
+	}
+
+	return machineconfig.NewReferences(values), nil
+}
+
+// read gets what a Secret or ConfigMap holds.
+func (r *Reconciler) read(ctx context.Context, namespace string, object machineconfig.ObjectKey) (map[string][]byte, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: object.Name}
+
+	if object.Kind == machineconfig.KindSecret {
+		secret := &corev1.Secret{}
+		err := r.APIReader.Get(ctx, key, secret)
+
+		return secret.Data, err
+	}
+
+	configMap := &corev1.ConfigMap{}
+	if err := r.APIReader.Get(ctx, key, configMap); err != nil {
+		return nil, err
+	}
+
+	return machineconfig.ConfigMapData(configMap), nil
 }
 
 func (in *renderInputs) add(kind string, object client.Object) {

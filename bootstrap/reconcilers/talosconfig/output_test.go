@@ -24,15 +24,22 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 	w := newWorld(t)
 	w.cluster()
 	w.create(registryYAML)
+	w.create(tunnelYAML)
 	w.secret("registry", map[string]string{"password": "hunter2-hunter2", "auth": "aHVudGVyMjpodW50ZXIy"})
+	w.secret("wireguard", map[string]string{"private": "no-key-but-a-secret-all-the-same"})
 	w.machine("w-1", worker, "")
 	w.condition("w-1", rendered, "InvalidReference")
 	changeRegistry(map[string]string{"password": "hunter2-hunter2"})(w)
+	w.condition("w-1", rendered, "ValidationFailed")
+
+	secret := &corev1.Secret{}
+	w.change(secret, "wireguard", func() { secret.Data["private"] = []byte(wireguardKey) })
 	w.ready("w-1")
 
 	values := secretValues(w)
 	w.Expect(len(values)).To(BeNumerically(">", 20), "the search is for something")
-	w.Expect(values).To(HaveKey("hunter2-hunter2"))
+	w.Expect(values).To(And(HaveKey("hunter2-hunter2"), HaveKey(wireguardKey)))
+	values["no-key-but-a-secret-all-the-same"] = "wireguard, before it changed"
 
 	for where, text := range outputs(w) {
 		w.Expect(text).NotTo(BeEmpty(), where)
@@ -85,6 +92,7 @@ func outputs(w *world) map[string]string {
 		"an event":             &eventsv1.EventList{},
 		"a TalosConfig":        &bootstrapv1.TalosConfigList{},
 		"a TalosClusterConfig": &bootstrapv1.TalosClusterConfigList{},
+		"a TalosConfigPatch":   &bootstrapv1.TalosConfigPatchList{},
 	} {
 		w.Expect(admin.List(w.t.Context(), list)).To(Succeed())
 
@@ -139,7 +147,7 @@ func secretValues(w *world) map[string]string {
 			switch key {
 			case secrets.BundleKey:
 				bundleValues(w, value, origin, add)
-			case "password", "auth", "identityToken", "tls.key":
+			case "password", "auth", "identityToken", "tls.key", "private":
 				add(string(value), origin)
 			}
 		}

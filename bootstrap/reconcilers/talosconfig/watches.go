@@ -33,14 +33,15 @@ import (
 //	Machine, MachinePool               the TalosConfig that its bootstrap.configRef names
 //	Cluster                            the TalosConfigs of the cluster
 //	Secret with cluster-name label     the TalosConfig of its name; for a cluster's own secrets, the waiting ones of the cluster
-//	any Secret, metadata only          without the label the same; and the waiting ones whose TalosClusterConfig refers to it
+//	any Secret, metadata only          without the label the same; and the waiting ones whose TalosClusterConfig or patch refers to it
+//	any ConfigMap, metadata only       the waiting ones whose patch refers to it
 //	TalosClusterConfig                 the waiting TalosConfigs of the clusters that it targets
 //	TalosConfigPatch, TalosStorage     the waiting TalosConfigs of the machines that it targets or that refer to it
 //
 // Waiting are those without a data Secret: for all others an input changes nothing any more.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if r.Client == nil || r.APIReader == nil || r.SecretMetadata == nil || r.Recorder == nil || r.Clock == nil {
-		return errors.New("talosconfig: Client, APIReader, SecretMetadata, Recorder and Clock must be set")
+	if r.Client == nil || r.APIReader == nil || r.Metadata == nil || r.Recorder == nil || r.Clock == nil {
+		return errors.New("talosconfig: Client, APIReader, Metadata, Recorder and Clock must be set")
 	}
 
 	r.patches = newPatchCache()
@@ -49,8 +50,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 
 	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfig")
 
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(machineconfig.KindSecret))
+	metadata := func(kind string, forObject mapFunc) source.Source {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+
+		return source.Kind[client.Object](r.Metadata, object, r.enqueue(forObject), predicates.TypedResourceIsChanged[client.Object](scheme, log))
+	}
 
 	built, err := capicontroller.NewControllerManagedBy(mgr, log).
 		For(&bootstrapv1.TalosConfig{}, builder.WithPredicates(predicates.ResourceHasFilterLabel(scheme, log, r.WatchFilter))).
@@ -61,8 +66,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&bootstrapv1.TalosClusterConfig{}, r.enqueue(r.forClusterConfig), contentChanged()).
 		Watches(&bootstrapv1.TalosConfigPatch{}, r.enqueue(r.forPatch), contentChanged()).
 		Watches(&bootstrapv1.TalosStorage{}, r.enqueue(r.forStorage), contentChanged()).
-		WatchesRawSource(source.Kind[client.Object](r.SecretMetadata, metadata, r.enqueue(r.forSecretMetadata),
-			predicates.TypedResourceIsChanged[client.Object](scheme, log))).
+		WatchesRawSource(metadata(machineconfig.KindSecret, r.forSecretMetadata)).
+		WatchesRawSource(metadata(machineconfig.KindConfigMap, r.forConfigMapMetadata)).
 		WithOptions(options).
 		Build(ctx, r)
 	if err != nil {
@@ -308,7 +313,7 @@ func selects(target bootstrapv1.MachineTargeting, machine machineconfig.Machine)
 	return ok || err != nil
 }
 
-// forSecretMetadata handles Secrets that the manager's cache may not have, and those that TalosClusterConfigs refer to.
+// forSecretMetadata handles Secrets that the manager's cache may not have, and those that TalosClusterConfigs and patches refer to.
 func (r *Reconciler) forSecretMetadata(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
 	var (
 		namespace, name = object.GetNamespace(), object.GetName()
@@ -331,6 +336,36 @@ func (r *Reconciler) forSecretMetadata(ctx context.Context, object client.Object
 		}
 
 		concerned, err := r.forClusterConfig(ctx, &list.Items[i])
+		keys, faults = append(keys, concerned...), append(faults, err)
+	}
+
+	concerned, err := r.forReferenced(ctx, namespace, machineconfig.ObjectKey{Kind: machineconfig.KindSecret, Name: name})
+
+	return append(keys, concerned...), errors.Join(append(faults, err)...)
+}
+
+func (r *Reconciler) forConfigMapMetadata(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
+	return r.forReferenced(ctx, object.GetNamespace(), machineconfig.ObjectKey{Kind: machineconfig.KindConfigMap, Name: object.GetName()})
+}
+
+// forReferenced handles an object that patches may refer to.
+func (r *Reconciler) forReferenced(ctx context.Context, namespace string, object machineconfig.ObjectKey) ([]client.ObjectKey, error) {
+	patches := &bootstrapv1.TalosConfigPatchList{}
+	if err := r.Client.List(ctx, patches, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list TalosConfigPatches: %w", err)
+	}
+
+	var (
+		keys   []client.ObjectKey
+		faults []error
+	)
+
+	for _, patch := range r.patches.all(patches) {
+		if !slices.Contains(patch.Objects(), object) {
+			continue
+		}
+
+		concerned, err := r.forPatch(ctx, patch.Object())
 		keys, faults = append(keys, concerned...), append(faults, err)
 	}
 

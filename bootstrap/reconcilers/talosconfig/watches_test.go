@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 )
 
 // Of a cluster "a" with a control-plane machine and two workers, one of them a GPU node, and a cluster "b" with a worker,
@@ -72,7 +73,16 @@ func watchedWorld(t *testing.T) client.Client {
 	add("a", "a-done", map[string]string{"pool": "gpu"}, true, bootstrapv1.PatchReference{Name: "by-reference"})
 	add("b", "b-worker", nil, false)
 
-	return builder.Build()
+	tunnel := patchFor("by-reference", bootstrapv1.ClusterTargeting{}, bootstrapv1.MachineTargeting{}, "")
+	tunnel.UID = "tunnel"
+	tunnel.Spec.Documents = []machineconfigv1alpha1.Document{{
+		Kind: machineconfigv1alpha1.KindWireguardConfig,
+		WireguardConfig: &machineconfigv1alpha1.WireguardConfig{
+			Name: "wg0", PrivateKeySecretRef: &machineconfigv1alpha1.SecretKeyReference{Name: "wireguard", Key: "private"},
+		},
+	}}
+
+	return builder.WithObjects(tunnel).Build()
 }
 
 func TestWatches(t *testing.T) {
@@ -87,7 +97,7 @@ func TestWatches(t *testing.T) {
 	lab := bootstrapv1.ClusterTargeting{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "lab"}}}
 	gpu := bootstrapv1.MachineTargeting{MachineSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "gpu"}}}
 	invalid := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
-	r := &Reconciler{Client: watchedWorld(t)}
+	r := &Reconciler{Client: watchedWorld(t), patches: newPatchCache()}
 
 	tests := map[string]struct {
 		forObject mapFunc
@@ -129,6 +139,9 @@ func TestWatches(t *testing.T) {
 		"user's bundle":                      {r.forSecretMetadata, metadataOf(named("mine")), []string{"a-cp", "a-gpu", "a-worker"}},
 		"Secret in the way of a TalosConfig": {r.forSecretMetadata, metadataOf(named("b-worker")), []string{"b-worker"}},
 		"any other Secret":                   {r.forSecretMetadata, metadataOf(named("unrelated")), nil},
+		"Secret of a patch":                  {r.forSecretMetadata, metadataOf(named("wireguard")), []string{"a-gpu"}},
+		"ConfigMap of the name":              {r.forConfigMapMetadata, metadataOf(named("wireguard")), nil},
+		"any other ConfigMap":                {r.forConfigMapMetadata, metadataOf(named("unrelated")), nil},
 	}
 
 	for name, test := range tests {

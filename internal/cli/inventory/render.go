@@ -4,6 +4,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -100,7 +101,7 @@ func (r *Renderer) Render(subject *Subject, provenance bool) (Result, error) {
 	cluster, endpoint := r.cluster(subject)
 	result.StandIns = append(standIns, endpoint...)
 
-	result.Config, err = machineconfig.Render(machineconfig.Input{
+	input := machineconfig.Input{
 		Cluster:       cluster,
 		Machine:       subject.Machine,
 		Bundle:        bundle.content,
@@ -111,9 +112,74 @@ func (r *Renderer) Render(subject *Subject, provenance bool) (Result, error) {
 		Patches:       r.patches[subject.Ref.Namespace],
 		Credentials:   credentials,
 		Provenance:    provenance,
-	})
+	}
+
+	result.StandIns = append(result.StandIns, r.resolve(&input)...)
+	result.Config, err = machineconfig.Render(input)
 
 	return result, err
+}
+
+// resolve finds the Secrets and ConfigMaps that the machine's patches refer to. Where that is allowed, a document goes without those that
+// are not among the files: nothing that was made up in their place would be sure to be what Talos takes.
+func (r *Renderer) resolve(input *machineconfig.Input) []StandIn {
+	namespace, values := input.Cluster.Namespace, map[machineconfig.ObjectKey]map[string][]byte{}
+
+	var missing []machineconfig.ObjectKey
+
+	for _, object := range machineconfig.ReferencedObjects(*input) {
+		if data, ok := r.data(namespace, object); ok {
+			values[object] = data
+		} else {
+			missing = append(missing, object)
+		}
+	}
+
+	input.References = machineconfig.NewReferences(values)
+
+	if !r.StandIns || len(missing) == 0 {
+		return nil
+	}
+
+	var standIns []StandIn
+
+	input.Patches = slices.Clone(input.Patches)
+
+	for i, patch := range input.Patches {
+		for _, object := range missing {
+			left, paths := patch.Without(object)
+			patch, input.Patches[i] = left, left
+
+			for _, path := range paths {
+				standIns = append(standIns, StandIn{
+					Ref:     manifest.Ref{Kind: machineconfig.KindTalosConfigPatch, Namespace: namespace, Name: patch.Object().Name},
+					Field:   path,
+					Message: fmt.Sprintf("refers to %s %q, which is not among the files: the document is not checked", object.Kind, object.Name),
+				})
+			}
+		}
+	}
+
+	return standIns
+}
+
+// data is what a Secret or ConfigMap holds.
+func (r *Renderer) data(namespace string, object machineconfig.ObjectKey) (map[string][]byte, bool) {
+	if object.Kind == machineconfig.KindSecret {
+		secret := find(r.set.Secrets, namespace, object.Name)
+		if secret == nil {
+			return nil, false
+		}
+
+		return secret.Data, true
+	}
+
+	configMap := find(r.set.ConfigMaps, namespace, object.Name)
+	if configMap == nil {
+		return nil, false
+	}
+
+	return machineconfig.ConfigMapData(configMap), true
 }
 
 // cluster is the machine's Cluster, with a made-up endpoint where that is allowed and needed.

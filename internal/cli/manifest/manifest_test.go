@@ -107,7 +107,7 @@ items:
   spec: {}
 ---
 apiVersion: v1
-kind: ConfigMap
+kind: Namespace
 metadata: {name: other}
 `)
 	g.Expect(err).NotTo(HaveOccurred())

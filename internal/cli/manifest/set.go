@@ -44,6 +44,9 @@ type Set struct {
 
 	Secrets []*corev1.Secret
 
+	// ConfigMaps hold what patches refer to.
+	ConfigMaps []*corev1.ConfigMap
+
 	// Problems of single objects, in the order of the input.
 	Problems []Problem
 
@@ -162,6 +165,8 @@ func (s *Set) target(object *Object) (into metav1.Object, strict bool) {
 		return &bootstrapv1.TalosStorage{}, true
 	case corev1.SchemeGroupVersion.WithKind("Secret"):
 		return &corev1.Secret{}, false
+	case corev1.SchemeGroupVersion.WithKind("ConfigMap"):
+		return &corev1.ConfigMap{}, false
 	default:
 		return nil, false
 	}
@@ -231,6 +236,8 @@ func (s *Set) keep(object metav1.Object) {
 	case *corev1.Secret:
 		mergeStringData(object)
 		s.Secrets = append(s.Secrets, object)
+	case *corev1.ConfigMap:
+		s.ConfigMaps = append(s.ConfigMaps, object)
 	}
 }
 

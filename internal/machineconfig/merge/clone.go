@@ -12,7 +12,7 @@ func (c *Config) Clone() (*Config, error) {
 			return nil, &Error{Index: -1, ID: d.id, Err: err}
 		}
 
-		clone.docs[i] = &document{id: d.id, doc: doc, base: d.base, reached: d.reached}
+		clone.docs[i] = &document{id: d.id, doc: doc, base: d.base, reached: d.reached, marks: d.marks}
 	}
 
 	return clone, nil

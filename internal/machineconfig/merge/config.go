@@ -37,6 +37,8 @@ type document struct {
 	// leaves is what it holds now, and encoded how that is written, nil when that is not known.
 	leaves  []Leaf
 	encoded []byte
+	// marks are the values that are secret because of where they came from.
+	marks marks
 }
 
 // New starts from a config. It copies every document, and so neither changes
@@ -133,6 +135,7 @@ func (c *Config) applyDocument(pd *patchDocument, observe Observer) error {
 	}
 
 	d.reached, d.leaves, d.encoded = true, nil, nil
+	d.marks = d.marks.with(pd.marks)
 
 	rec := newRecorder(observe)
 	m := merging{rec: rec}
@@ -171,7 +174,7 @@ func (c *Config) add(pd *patchDocument, observe Observer) error {
 		return err
 	}
 
-	d := &document{id: pd.id, doc: clone, reached: true}
+	d := &document{id: pd.id, doc: clone, reached: true, marks: pd.marks}
 
 	if err := d.prepare(); err != nil {
 		return err

@@ -76,19 +76,19 @@ func (c *Config) Leaves() []Leaf {
 }
 
 // LeavesOf lists every leaf of one document as it is encoded.
-func LeavesOf(doc config.Document) []Leaf { return flatten(IDOf(doc), doc) }
+func LeavesOf(doc config.Document) []Leaf { return flatten(IDOf(doc), doc, nil) }
 
 // flat gives the document's leaves, worked out again only after a change. The
 // result is shared and is not changed.
 func (d *document) flat() []Leaf {
 	if d.leaves == nil {
-		d.leaves = flatten(d.id, d.doc)
+		d.leaves = flatten(d.id, d.doc, d.marks)
 	}
 
 	return d.leaves
 }
 
-func flatten(id ID, doc config.Document) []Leaf {
+func flatten(id ID, doc config.Document, marked marks) []Leaf {
 	root := reflect.ValueOf(doc).Elem()
 
 	p, err := planFor(root.Type())
@@ -96,7 +96,7 @@ func flatten(id ID, doc config.Document) []Leaf {
 		return nil
 	}
 
-	f := flattener{id: id, leaves: make([]Leaf, 0, 16)}
+	f := flattener{id: id, leaves: make([]Leaf, 0, 16), marks: marked}
 	f.value(root, p, secretsOf(doc))
 
 	return f.leaves
@@ -106,6 +106,7 @@ type flattener struct {
 	id     ID
 	path   []byte
 	leaves []Leaf
+	marks  marks
 	// items says to list an argument with several values by its items.
 	items bool
 }
@@ -113,11 +114,12 @@ type flattener struct {
 func (f *flattener) leaf(text string, secrets *secretNode) {
 	// An empty secret is none, and to mask it would tell that it is set.
 	secret := text != "" && (secrets.isSecret() || HasUserInfo(text) || hasCredentialQuery(text))
+	pointer := string(f.path)
 
 	f.leaves = append(f.leaves, Leaf{
 		ID:      f.id,
-		Pointer: string(f.path),
-		Value:   Value{text: text, secret: secret},
+		Pointer: pointer,
+		Value:   Value{text: text, secret: secret || text != "" && f.marks.has(pointer, text)},
 	})
 }
 

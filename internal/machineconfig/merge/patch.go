@@ -24,6 +24,7 @@ type patchDocument struct {
 	deletions []deletion
 	doc       config.Document // nil when there are only deletions
 	said      *said
+	marks     marks
 }
 
 // PatchDocument describes one document of a patch.

@@ -130,7 +130,7 @@ func TestLeavesAreTheEncodedConfig(t *testing.T) {
 			decodedLeaves(decode(t, encode(t, doc)), "", want)
 
 			got := map[string]bool{}
-			for _, leaf := range flatten(IDOf(doc), doc) {
+			for _, leaf := range LeavesOf(doc) {
 				if got[leaf.Pointer] {
 					t.Errorf("seed %d: %s is there twice", seed, leaf.Pointer)
 				}

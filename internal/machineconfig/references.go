@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+)
+
+// ObjectKey names a Secret or ConfigMap that documents of patches refer to, in the namespace of the patches.
+type ObjectKey struct{ Kind, Name string }
+
+// References are the values of the Secrets and ConfigMaps that the patches of a machine refer to. They exist in memory only, and their
+// text form shows none of them.
+type References struct {
+	objects  map[ObjectKey]map[string][]byte
+	resolved bool
+}
+
+// NewReferences takes the data of the objects that ReferencedObjects names. One that does not exist is left out of the map: the patches
+// that refer to it cannot be used.
+func NewReferences(objects map[ObjectKey]map[string][]byte) References {
+	return References{objects: objects, resolved: true}
+}
+
+// ConfigMapData is what a ConfigMap holds, text or not.
+func ConfigMapData(configMap *corev1.ConfigMap) map[string][]byte {
+	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
+	maps.Copy(data, configMap.BinaryData)
+
+	for key, text := range configMap.Data {
+		data[key] = []byte(text)
+	}
+
+	return data
+}
+
+// String hides the values from every format verb.
+func (References) String() string { return "references(hidden)" }
+
+// GoString hides the values from %#v.
+func (References) GoString() string { return "references(hidden)" }
+
+// ReferencedObjects are the Secrets and ConfigMaps that the patches of a machine refer to, sorted by kind and name. Input needs no
+// References for it. A selection that fails is Render's to report.
+func ReferencedObjects(in Input) []ObjectKey {
+	if !slices.ContainsFunc(in.Patches, func(patch *Patch) bool { return len(patch.objects) > 0 }) {
+		return nil
+	}
+
+	patches, err := selectPatches(&in)
+	if err != nil {
+		return nil
+	}
+
+	var objects []ObjectKey
+	for _, patch := range patches {
+		objects = append(objects, patch.objects...)
+	}
+
+	return sortedObjects(objects)
+}
+
+func sortedObjects(objects []ObjectKey) []ObjectKey {
+	slices.SortFunc(objects, func(a, b ObjectKey) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+
+	return slices.Compact(objects)
+}
+
+// objectsOf are the objects that a document refers to.
+func objectsOf(document *machineconfigv1alpha1.Document) []ObjectKey {
+	var objects []ObjectKey
+	for _, reference := range document.References() {
+		objects = append(objects, ObjectKey{reference.Source.Kind, reference.Source.Name})
+	}
+
+	return sortedObjects(objects)
+}
+
+// value looks a source up.
+func (r References) value(source machineconfigv1alpha1.Source) (string, bool) {
+	value, ok := r.objects[ObjectKey{source.Kind, source.Name}][source.Key]
+
+	return string(value), ok
+}
+
+// missing says what does not exist.
+func (r References) missing(source machineconfigv1alpha1.Source) error {
+	if _, ok := r.objects[ObjectKey{source.Kind, source.Name}]; !ok {
+		return missingObject(source.Kind, source.Name)
+	}
+
+	return fmt.Errorf("%s %q has no key %q: add it", kindWord(source.Kind), source.Name, source.Key)
+}
+
+func missingObject(kind, name string) error {
+	return fmt.Errorf("%s %q does not exist in the namespace: create it", kindWord(kind), name)
+}
+
+// kindWord is a kind at the beginning of an error: what looks like a word is in lower case there.
+func kindWord(kind string) string {
+	if kind == KindSecret {
+		return "secret"
+	}
+
+	return kind
+}
+
+// referenceFaults makes an Error of each reference of a document that cannot be used.
+func referenceFaults(source Source, refused *machineconfigv1alpha1.ReferenceError, references References) []error {
+	faults := make([]error, 0, len(refused.Faults))
+
+	for _, each := range refused.Faults {
+		fault := &Error{
+			Reason: ReasonInvalidReference, Source: source, Document: string(refused.Kind),
+			Field: fieldPointer(each.Reference.Path), Err: errors.New(each.Message),
+		}
+
+		if each.Missing {
+			fault.Err = references.missing(each.Reference.Source)
+		}
+
+		faults = append(faults, fault)
+	}
+
+	return faults
+}
+
+const (
+	// shortestHidden is the length from which on a value, and shortestLine that from which on one line of it, is taken out of texts. What
+	// is shorter is no secret, and in any text by chance.
+	shortestHidden = 4
+	shortestLine   = 12
+)
+
+// hide takes the values of Secrets out of the errors of a render. No check of Ichor's own quotes one, but Talos' and Kubernetes' may.
+func (r References) hide(err error) error {
+	if err == nil || len(r.objects) == 0 {
+		return err
+	}
+
+	hidden := r.replacer()
+	if hidden.Replace(err.Error()) == err.Error() {
+		return err
+	}
+
+	known := Errors(err)
+	if len(known) == 0 {
+		return errors.New(hidden.Replace(err.Error()))
+	}
+
+	faults := make([]error, 0, len(known))
+
+	for _, each := range known {
+		fault := *each
+		fault.Err = errors.New(hidden.Replace(each.Err.Error()))
+		faults = append(faults, &fault)
+	}
+
+	return errors.Join(faults...)
+}
+
+// replacer masks the values of Secrets in each form in which a text may have them.
+func (r References) replacer() *strings.Replacer {
+	var texts []string
+
+	add := func(text string, least int) {
+		if len(text) < least {
+			return
+		}
+
+		quoted := strconv.Quote(text)
+		texts = append(texts, text, quoted[1:len(quoted)-1], base64.StdEncoding.EncodeToString([]byte(text)))
+	}
+
+	for object, data := range r.objects {
+		if object.Kind != machineconfigv1alpha1.SourceSecret {
+			continue
+		}
+
+		for _, value := range data {
+			add(string(value), shortestHidden)
+			add(strings.TrimSpace(string(value)), shortestHidden)
+
+			for line := range strings.Lines(string(value)) {
+				add(strings.TrimSpace(line), shortestLine)
+			}
+		}
+	}
+
+	// The longest first: of two values that begin at the same place, the first of the list is taken.
+	slices.SortFunc(texts, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+
+	pairs := make([]string, 0, 2*len(texts))
+	for _, text := range slices.Compact(texts) {
+		pairs = append(pairs, text, merge.Mask)
+	}
+
+	return strings.NewReplacer(pairs...)
+}
