@@ -35,7 +35,7 @@ func (o *convertOptions) renderAlone(result *convert.Result, found *findings) er
 		return err
 	}
 
-	set := trialSet(result, contract, kubernetes)
+	set := trialSet(result, contract)
 
 	for _, machineType := range machineTypes {
 		if o.machineType == "" || o.machineType == machineType {
@@ -75,7 +75,7 @@ func (o *convertOptions) renderAlone(result *convert.Result, found *findings) er
 }
 
 // trialSet is a cluster with the patch.
-func trialSet(result *convert.Result, contract version.Contract, kubernetes version.Kubernetes) *manifest.Set {
+func trialSet(result *convert.Result, contract version.Contract) *manifest.Set {
 	patch := result.Patch.DeepCopy()
 	patch.Namespace, patch.Spec.ClusterName = trialCluster, trialCluster
 

@@ -3,9 +3,9 @@
 package convert
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -28,12 +28,13 @@ type removal struct {
 }
 
 func (r removal) pointer() string {
-	pointer := ""
+	var b strings.Builder
+
 	for _, token := range r.tokens {
-		pointer += "/" + merge.EscapePointer(token)
+		b.WriteString("/" + merge.EscapePointer(token))
 	}
 
-	return pointer
+	return b.String()
 }
 
 // deletion is the removal as a patch has it.
@@ -140,13 +141,4 @@ func selectorOf(node *yaml.Node) (key, value string) {
 	}
 
 	return "", ""
-}
-
-// String says what is deleted.
-func (r removal) String() string {
-	if r.key == "" {
-		return r.pointer()
-	}
-
-	return fmt.Sprintf("%s (%s=%s)", r.pointer(), r.key, r.value)
 }

@@ -46,11 +46,11 @@ func foreign(root *yaml.Node) string {
 		return "want a Talos document, which is a map, and found text"
 	}
 
-	has := func(keys ...string) bool {
-		return !slices.ContainsFunc(keys, func(key string) bool { _, value := child(root, key); return value == nil })
+	kind, apiVersion := textOf(root, "kind"), textOf(root, "apiVersion")
+	if kind == "" && apiVersion == "" {
+		return foreignFile(root)
 	}
 
-	kind, apiVersion := textOf(root, "kind"), textOf(root, "apiVersion")
 	group, _, grouped := strings.Cut(apiVersion, "/")
 
 	switch {
@@ -60,16 +60,26 @@ func foreign(root *yaml.Node) string {
 		return fmt.Sprintf("is a %s of another provider (%s): convert takes the Talos documents that are in its patches", kind, group)
 	case apiVersion == "v1" && kind == "Config":
 		return "is a kubeconfig: convert takes Talos documents"
-	case grouped || apiVersion == "v1" || kind != "" && has("metadata"):
+	case grouped || apiVersion == "v1" || kind != "" && has(root, "metadata"):
 		return fmt.Sprintf("is a Kubernetes manifest (%s): convert takes Talos documents; to have Talos create it, give it as the content of "+
 			"cluster.inlineManifests or of a KubeInlineManifestConfig", strings.TrimSpace(apiVersion+" "+kind))
-	case kind != "" || apiVersion != "":
+	default:
 		return ""
-	case has("context", "contexts"):
+	}
+}
+
+func has(root *yaml.Node, keys ...string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool { _, value := child(root, key); return value == nil })
+}
+
+// foreignFile tells files of Talos and its tools that are no config.
+func foreignFile(root *yaml.Node) string {
+	switch {
+	case has(root, "context", "contexts"):
 		return "is a talosconfig, the client's own configuration: convert takes machine configs and patches"
-	case has("certs", "secrets"):
+	case has(root, "certs", "secrets"):
 		return "is a secrets bundle, which no patch can hold: keep it in the Secret that TalosClusterConfig.spec.secretsRef names"
-	case has("clusterName", "nodes"):
+	case has(root, "clusterName", "nodes"):
 		return "is the configuration of a tool that makes machine configs: convert what that tool puts out"
 	default:
 		return ""

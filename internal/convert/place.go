@@ -33,17 +33,31 @@ func (r *Result) Find(path string) (Place, bool) {
 		return Place{}, false
 	}
 
-	pointer := ""
+	return r.FindField(index, plainPointer(tokens[min(4, len(tokens)):]))
+}
 
-	for _, token := range tokens[min(4, len(tokens)):] {
-		if plain, reference := strings.CutSuffix(token, "SecretRef"); reference {
-			return r.FindField(index, pointer+"/"+merge.EscapePointer(plain))
+// plainPointer is the pointer in the Talos document of what a field of the patch stands for: of a reference, the field that it fills.
+func plainPointer(tokens []string) string {
+	var b strings.Builder
+
+	for i, token := range tokens {
+		if i > 0 && (token == "secretKeyRef" || token == "configMapKeyRef") {
+			break // what follows is about the reference alone
 		}
 
-		pointer += "/" + merge.EscapePointer(token)
+		plain, refers := strings.CutSuffix(token, "SecretRef")
+		if !refers {
+			plain = strings.TrimSuffix(token, "From")
+		}
+
+		b.WriteString("/" + merge.EscapePointer(plain))
+
+		if refers {
+			break
+		}
 	}
 
-	return r.FindField(index, pointer)
+	return b.String()
 }
 
 // FindField gives the place in the input of a field of one of the patch's documents, as a JSON Pointer in the Talos document.

@@ -110,7 +110,7 @@ func (e *expander) mergePairs(node, out *yaml.Node, depth int) error {
 		return err
 	}
 
-	switch copied.Kind { //nolint:exhaustive // the others are no map
+	switch copied.Kind {
 	case yaml.SequenceNode:
 		for _, item := range copied.Content {
 			if err := e.mergePairs(item, out, depth+1); err != nil {

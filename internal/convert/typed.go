@@ -5,6 +5,7 @@ package convert
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -353,6 +354,15 @@ func (w *walker) compare(made *machineconfigv1alpha1.Document) {
 	const other = "has a form that a TalosConfigPatch cannot keep: write it as Talos' reference does"
 
 	data, err := talosJSON(made, w.secret)
+	if unusable, ok := errors.AsType[*machineconfigv1alpha1.ReferenceError](err); ok {
+		for _, each := range unusable.Faults {
+			pointer := plainPointer(pathTokens(each.Reference.Path))
+			w.s.fault(pointer, w.s.at(pointer).Line, "cannot come from a Secret: "+each.Message)
+		}
+
+		return
+	}
+
 	if err != nil {
 		w.s.fault("", 0, "cannot be written back: "+err.Error())
 
