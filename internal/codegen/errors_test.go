@@ -55,6 +55,13 @@ func TestModelErrors(t *testing.T) {
 		return tables
 	}
 
+	object := func(wire map[string]string) model.Tables {
+		tables := only("SpecialStruct")
+		tables.Objects = []model.ObjectRow{{Go: "registry.Size", Wire: wire, Reason: "encodes itself"}}
+
+		return tables
+	}
+
 	for name, tc := range map[string]struct {
 		tables model.Tables
 		want   string
@@ -114,6 +121,60 @@ func TestModelErrors(t *testing.T) {
 		"row without a reason": {
 			good(func(t *model.Tables) { t.Lists = []model.ListRow{{Go: "registry.Size"}} }),
 			"list registry.Size: the row gives no reason",
+		},
+		"unused reference": {
+			good(func(t *model.Tables) {
+				t.References = []model.ReferenceRow{{Go: owner + "Gone", As: model.Credential, Reason: "why"}}
+			}),
+			"reference for errors/problems.Good.Gone: the row matches nothing",
+		},
+		"reference without a form": {
+			good(func(t *model.Tables) { t.References = []model.ReferenceRow{{Go: owner + "Text", Reason: "why"}} }),
+			"reference for errors/problems.Good.Text: the row does not say how the field comes by reference",
+		},
+		"reference without a reason": {
+			good(func(t *model.Tables) {
+				t.References = []model.ReferenceRow{{Go: owner + "Text", As: model.Credential}}
+			}),
+			"reference for errors/problems.Good.Text: the row gives no reason",
+		},
+		"reference for a field that is refused": {
+			good(func(t *model.Tables) {
+				t.Refusals = []model.Refusal{{Go: owner + "Text", Message: "text: secret"}}
+				t.References = []model.ReferenceRow{{Go: owner + "Text", As: model.Credential, Reason: "why"}}
+			}),
+			"field errors/problems.Good.Text is refused by a row and comes by reference by another",
+		},
+		"content that is no text": {
+			good(func(t *model.Tables) {
+				t.References = []model.ReferenceRow{{Go: owner + "Flag", As: model.Content, Reason: "why"}}
+			}),
+			"field errors/problems.Good.Flag is no text, and no list or map of texts",
+		},
+		"credential that is a boolean": {
+			good(func(t *model.Tables) {
+				t.References = []model.ReferenceRow{{Go: owner + "Flag", As: model.Credential, Reason: "why"}}
+			}),
+			"field errors/problems.Good.Flag is no text and no bytes; it cannot come from a Secret",
+		},
+		"unused object": {
+			good(func(t *model.Tables) { t.Objects = []model.ObjectRow{{Go: "registry.Gone", Reason: "why"}} }),
+			"object registry.Gone: the row matches nothing",
+		},
+		"object that is no struct": {
+			func() model.Tables {
+				t := only("FreeForm")
+				t.Objects = []model.ObjectRow{{Go: "registry.Free", Reason: "why"}}
+
+				return t
+			}(),
+			"registry.Free is in the object table and is no struct",
+		},
+		"object with a field without a name": {
+			object(map[string]string{}), "the row of registry.Size does not say what the field bytes is called on the wire",
+		},
+		"object with a field that is gone": {
+			object(map[string]string{"bytes": "bytes", "C": "c"}), "registry.Size has no field C, which its row names",
 		},
 		"two rows for one field": {
 			good(func(t *model.Tables) {

@@ -98,6 +98,29 @@ func refusalTables() model.Tables {
 	return t
 }
 
+func referenceTables() model.Tables {
+	const (
+		owner    = "features/references.LoginConfig."
+		identity = "features/references.Identity"
+		why      = "a secret"
+	)
+
+	t := base("LoginConfig")
+	t.Bounds.MaxNote, t.Bounds.MaxSources = 90, 5
+	t.Objects = []model.ObjectRow{{Go: identity, Wire: map[string]string{"Crt": "crt", "Key": "key"}, Reason: "encodes itself"}}
+	t.References = []model.ReferenceRow{
+		{Go: owner + "APIToken", As: model.Credential, Reason: why},
+		{Go: identity + ".Key", As: model.Credential, Instead: "spec.certificate", Reason: why},
+		{Go: owner + "Content", As: model.Content, Reason: why},
+		{Go: owner + "Headers", As: model.Content, Reason: why},
+		{Go: owner + "Env", As: model.Content, Reason: why},
+		{Go: owner + "Pod", As: model.Pod, Reason: why},
+		{Go: owner + "Pods", As: model.Pod, Reason: why},
+	}
+
+	return t
+}
+
 func overrideTables() model.Tables {
 	const owner = "features/overrides.ResourcesConfig."
 
@@ -119,11 +142,12 @@ func overrideTables() model.Tables {
 
 func TestGolden(t *testing.T) {
 	for feature, tables := range map[string]model.Tables{
-		"documents": unionTables(),
-		"plain":     scalarTables(),
-		"nesting":   withMeta(base("BondConfig", "LinkConfig")),
-		"refusals":  refusalTables(),
-		"overrides": overrideTables(),
+		"documents":  unionTables(),
+		"plain":      scalarTables(),
+		"nesting":    withMeta(base("BondConfig", "LinkConfig")),
+		"refusals":   refusalTables(),
+		"overrides":  overrideTables(),
+		"references": referenceTables(),
 	} {
 		t.Run(feature, func(t *testing.T) {
 			files, err := generate(t.Context(), source("features/"+feature), tables, "v1")

@@ -105,7 +105,11 @@ func (e *talosEncoder) entries(to target, from map[string]ValueSource, at place)
 	written := len(e.references)
 	plain := map[string]bool{}
 	list, _ := to.object[to.name].([]any)
-	object, _ := to.object[to.name].(map[string]any)
+
+	object, ok := to.object[to.name].(map[string]any)
+	if !ok {
+		object = map[string]any{}
+	}
 
 	for _, item := range list {
 		name, _, _ := strings.Cut(fmt.Sprint(item), "=")
@@ -140,26 +144,14 @@ func (e *talosEncoder) entries(to target, from map[string]ValueSource, at place)
 			place = to.place.index(len(list))
 		}
 
-		value, ok := e.take(ref, place, to.form)
-		if !ok {
-			list = append(list, nil) // so that the places of the others are told right
-
-			continue
-		}
-
-		if to.list {
-			list = append(list, fmt.Sprintf("%s=%s", name, value))
-		} else {
-			if object == nil {
-				object = map[string]any{}
-			}
-
-			object[name] = value
-		}
+		// Without a value an entry is kept all the same, so that the places of the others are told right.
+		value, _ := e.take(ref, place, to.form)
+		list = append(list, fmt.Sprintf("%s=%s", name, value))
+		object[name] = value
 	}
 
 	switch {
-	case len(e.references) == written:
+	case len(e.references) == written: // nothing is added
 	case to.list:
 		to.object[to.name] = list
 	default:

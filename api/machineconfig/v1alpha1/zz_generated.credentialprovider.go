@@ -40,6 +40,7 @@ type CredentialProviderConfig struct {
 	Providers []CredentialProvider `json:"providers,omitzero"`
 }
 
+// +kubebuilder:validation:XValidation:rule="!has(self.value)||!has(self.valueFrom)",message="set one of value and valueFrom"
 type CredentialProviderExecEnvVar struct {
 	// +optional
 	Name *string `json:"name,omitempty"`

@@ -14,6 +14,8 @@ type CRIBaseRuntimeSpecConfig struct {
 
 // Adds to containerd's configuration (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/cricustomizationconfig
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.content)||!has(self.contentFrom)",message="set one of content and contentFrom"
 type CRICustomizationConfig struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -95,7 +97,7 @@ type RegistryMirrorConfig struct {
 	Name string `json:"name"`
 
 	// +optional
-	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:MaxItems=32
 	Endpoints []CRIRegistryEndpoint `json:"endpoints,omitzero"`
 
 	// +optional

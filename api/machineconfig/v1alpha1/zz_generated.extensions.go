@@ -27,6 +27,7 @@ type ExtensionServiceConfig struct {
 	EnvironmentFrom map[string]ValueSource `json:"environmentFrom,omitzero" resolves:"environment"`
 }
 
+// +kubebuilder:validation:XValidation:rule="!has(self.content)||!has(self.contentFrom)",message="set one of content and contentFrom"
 type ExtensionsConfigFile struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144

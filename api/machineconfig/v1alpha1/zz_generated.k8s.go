@@ -58,6 +58,7 @@ type KubeAPIServerConfig struct {
 
 // Configures an admission plugin of the Kubernetes API server (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeadmissioncontrolconfig
+//
 // +kubebuilder:validation:XValidation:rule="!has(self.configuration)||has(self.name)&&self.name in ['PodSecurity']",message="configuration: only PodSecurity has a typed configuration; no other plugin can be configured here",reason="FieldValueForbidden"
 type KubeAdmissionControlConfig struct {
 	// +required
@@ -205,6 +206,8 @@ type KubeFlannelCNIConfig struct {
 
 // Applies Kubernetes manifests that stand here (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeinlinemanifestconfig
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.manifest)||!has(self.manifestFrom)",message="set one of manifest and manifestFrom"
 type KubeInlineManifestConfig struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -38,7 +38,7 @@ type KubeSchedulerConfiguration struct {
 	PodMaxBackoffSeconds *int64 `json:"podMaxBackoffSeconds,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=8
 	Profiles []KubeSchedulerProfile `json:"profiles,omitzero"`
 
 	// +optional

@@ -19,6 +19,8 @@ type EnvironmentConfig struct {
 
 // Writes a file in /etc (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/etcfileconfig
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.contents)||!has(self.contentsFrom)",message="set one of contents and contentsFrom"
 type EtcFileConfig struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -370,6 +370,7 @@ type V1alpha1ClusterDiscoveryConfig struct {
 	Registries *V1alpha1DiscoveryRegistriesConfig `json:"registries,omitempty"`
 }
 
+// +kubebuilder:validation:XValidation:rule="!has(self.contents)||!has(self.contentsFrom)",message="set one of contents and contentsFrom"
 type V1alpha1ClusterInlineManifest struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -978,7 +979,7 @@ type V1alpha1LinuxIDMapping struct {
 
 type V1alpha1LoggingConfig struct {
 	// +optional
-	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:MaxItems=32
 	Destinations []V1alpha1LoggingDestination `json:"destinations,omitzero"`
 }
 
@@ -1128,6 +1129,7 @@ type V1alpha1MachineDisk struct {
 	Partitions []V1alpha1DiskPartition `json:"partitions,omitzero"`
 }
 
+// +kubebuilder:validation:XValidation:rule="!has(self.content)||!has(self.contentFrom)",message="set one of content and contentFrom"
 type V1alpha1MachineFile struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144

@@ -5,6 +5,7 @@ package admission
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -50,6 +51,9 @@ func descriptionOf(root *structuralschema.Structural, path string) string {
 	return ""
 }
 
+// document is a Talos document as a whole. That it sets too many fields is all that the schema has to say of it.
+var document = regexp.MustCompile(`^spec\.documents\[\d+\]$`)
+
 // describe says what is wrong without the value, which may be a password in the wrong place. The one exception are values of
 // which only a few are allowed: to see what one wrote is what helps there, and nobody writes a password there.
 func describe(err *field.Error) string {
@@ -64,6 +68,10 @@ func describe(err *field.Error) string {
 		return typeMessage(detail)
 	case field.ErrorTypeForbidden:
 		return detail
+	case field.ErrorTypeTooMany:
+		if document.MatchString(err.Field) {
+			return "a document sets exactly one field next to kind"
+		}
 	case field.ErrorTypeDuplicate:
 		return "stands in the list more than once" + after(": ", detail)
 	}

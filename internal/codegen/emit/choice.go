@@ -9,8 +9,8 @@ import (
 	"github.com/maesh-dev/ichor/internal/codegen/model"
 )
 
-// structMarkers are the rules between the fields of a struct.
-func structMarkers(s *model.Struct) []string {
+// choiceMarkers are the rules between the fields of a struct.
+func choiceMarkers(s *model.Struct) []string {
 	var out []string
 
 	for _, f := range s.Fields {

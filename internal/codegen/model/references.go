@@ -101,8 +101,10 @@ func (b *builder) sibling(f *Field, v *types.Var, key, at string) *Field {
 		out.Type = Type{Shape: SecretKey}
 		out.Note = "A key of a Secret of this namespace."
 
-		if isBytes(v.Type()) {
+		if basic, ok := v.Type().Underlying().(*types.Basic); isBytes(v.Type()) {
 			out.Form = "bytes"
+		} else if !ok || basic.Kind() != types.String {
+			b.fail("%s: field %s is no text and no bytes; it cannot come from a Secret", at, key)
 		}
 	case Content:
 		out.JSON = f.JSON + fromSuffix

@@ -34,7 +34,11 @@ func notes() []model.Note {
 func limits() []model.Limit {
 	const content = "whole files; the API server bounds the object at about 1.5 MB"
 
+	const rules = "each item has a rule, whose estimated cost grows with their number"
+
 	return []model.Limit{
+		{Go: "config/types/cri.RegistryMirrorConfigV1Alpha1.RegistryEndpoints", MaxItems: 32, Reason: rules},
+		{Go: legacy + "LoggingConfig.LoggingDestinations", MaxItems: 32, Reason: rules},
 		{Go: "config/types/security.TrustedRootsConfigV1Alpha1.Certificates", MaxLength: 262144, Reason: content},
 		{Go: "config/types/security.ImagePublicKeyVerifierV1Alpha1.ConfigCertificate", MaxLength: 65536, Reason: "a certificate in PEM"},
 		{Go: "config/types/cri.CRICustomizationConfigV1Alpha1.CustomizationContent", MaxLength: 262144, Reason: content},

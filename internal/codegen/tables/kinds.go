@@ -23,7 +23,7 @@ func networkKinds() []model.OfferedKind {
 		{Kind: "DHCPv6Config", Member: "dhcpv6Config", Doc: "Asks for IPv6 addresses by DHCP on a link."},
 		{Kind: "DummyLinkConfig", Doc: "Adds a dummy link."},
 		{Kind: "EthernetConfig", Doc: "Tunes a network card: offloads, rings, channels, wake on LAN."},
-		{Kind: "HCloudVIPConfig", Doc: "Shares a virtual IP address of Hetzner Cloud between control-plane machines."},
+		{Kind: "HCloudVIPConfig", Member: "hcloudVIPConfig", Doc: "Shares a virtual IP address of Hetzner Cloud between control-plane machines."},
 		{Kind: "HTTPProbeConfig", Doc: "Has the network count as up only while a URL answers (Talos 1.14)."},
 		{Kind: "HostnameConfig", Doc: "Sets the hostname, or how Talos derives one."},
 		{Kind: "KubeSpanConfig", Doc: "Sets up KubeSpan, the WireGuard mesh between machines (Talos 1.13)."},

@@ -121,7 +121,7 @@ func upstreamLimits() []model.Limit {
 		{Go: apiserver + ".WebhookMatchCondition.Expression", MaxLength: 10240, Reason: expression},
 		{Go: oci + ".LinuxSeccomp.Syscalls", MaxItems: 1024, Reason: syscalls},
 		{Go: oci + ".LinuxSyscall.Names", MaxItems: 1024, Reason: syscalls},
-		{Go: kubeScheduler + ".KubeSchedulerConfiguration.Profiles", MaxItems: 16, Reason: cost},
+		{Go: kubeScheduler + ".KubeSchedulerConfiguration.Profiles", MaxItems: 8, Reason: cost},
 		{Go: kubeScheduler + ".KubeSchedulerProfile.PluginConfig", MaxItems: 16, Reason: cost},
 		{Go: kubeScheduler + ".PluginConfig.Name", MaxLength: 63, Reason: cost},
 		{Go: kubeScheduler + ".KubeSchedulerConfiguration.Extenders", MaxItems: 16, Reason: "bounds the cost of the rule about their URLs"},
