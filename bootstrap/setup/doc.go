@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package setup turns flags into a running manager of the bootstrap provider: scheme, caches, client, endpoints,
-// reconcilers. The manager's main package imports it, and so do tests and benchmarks, which thereby run with the caches
+// webhooks, reconcilers. The manager's main package imports it, and so do tests and benchmarks, which thereby run with the caches
 // of production. It is not pure.
 package setup

@@ -14,7 +14,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/feature"
 	"sigs.k8s.io/cluster-api/util/flags"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
+
+const maxPort = 65535
 
 // Options are the manager's settings. NewOptions gives the defaults.
 type Options struct {
@@ -37,11 +40,16 @@ type Options struct {
 	// HealthAddress serves /healthz and /readyz.
 	HealthAddress string
 
+	// WebhookPort serves the webhooks, with the certificate and key in two files of WebhookCertDir.
+	WebhookPort                     int
+	WebhookCertDir                  string
+	WebhookCertName, WebhookKeyName string
+
 	// KubeAPIQPS and KubeAPIBurst limit the requests to the API server.
 	KubeAPIQPS   float32
 	KubeAPIBurst int
 
-	// Diagnostics is the endpoint for metrics and profiles.
+	// Diagnostics is the endpoint for metrics and profiles, and the TLS settings of that and of the webhooks.
 	Diagnostics flags.ManagerOptions
 
 	logs *logs.Options
@@ -56,9 +64,15 @@ func NewOptions() *Options {
 		RenewDeadline: 10 * time.Second,
 		Retry:         2 * time.Second,
 		HealthAddress: ":9440",
-		KubeAPIQPS:    100,
-		KubeAPIBurst:  200,
-		logs:          logs.NewOptions(),
+
+		WebhookPort:     webhook.DefaultPort,
+		WebhookCertDir:  "/tmp/k8s-webhook-server/serving-certs/",
+		WebhookCertName: "tls.crt",
+		WebhookKeyName:  "tls.key",
+
+		KubeAPIQPS:   100,
+		KubeAPIBurst: 200,
+		logs:         logs.NewOptions(),
 	}
 }
 
@@ -86,6 +100,16 @@ func (o *Options) AddFlags(set *pflag.FlagSet) {
 
 	set.StringVar(&o.HealthAddress, "health-addr", o.HealthAddress,
 		"Address of the endpoints /healthz and /readyz.")
+
+	set.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort,
+		"Port of the webhooks.")
+	set.StringVar(&o.WebhookCertDir, "webhook-cert-dir", o.WebhookCertDir,
+		"Directory with the certificate and key of the webhooks. They are read again when they change.")
+	set.StringVar(&o.WebhookCertName, "webhook-cert-name", o.WebhookCertName,
+		"Name of the file with the certificate, in the directory of --webhook-cert-dir.")
+	set.StringVar(&o.WebhookKeyName, "webhook-key-name", o.WebhookKeyName,
+		"Name of the file with the key, in the directory of --webhook-cert-dir.")
+
 	set.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS,
 		"Requests a second to the API server.")
 	set.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst,
@@ -105,6 +129,10 @@ func (o *Options) Validate() error {
 
 	if o.SyncPeriod < time.Second {
 		faults = append(faults, fmt.Errorf("--sync-period is %s: set at least 1s", o.SyncPeriod))
+	}
+
+	if o.WebhookPort < 1 || o.WebhookPort > maxPort {
+		faults = append(faults, fmt.Errorf("--webhook-port is %d: set a port from 1 to %d", o.WebhookPort, maxPort))
 	}
 
 	if o.KubeAPIQPS > 0 && o.KubeAPIBurst < 1 {

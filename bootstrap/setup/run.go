@@ -24,8 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfig"
+	"github.com/maesh-dev/ichor/bootstrap/webhooks"
 )
 
 // managerName is the manager's name in user agents, events and leases.
@@ -87,7 +89,7 @@ func Run(ctx context.Context, version string, args []string, out io.Writer) erro
 	return mgr.Start(ctx)
 }
 
-// NewManager returns a manager with all reconcilers, ready to be started. Each of change may alter what controller-runtime
+// NewManager returns a manager with all webhooks and reconcilers, ready to be started. Each of change may alter what controller-runtime
 // is given.
 func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, change ...func(*ctrl.Options)) (ctrl.Manager, error) {
 	restConfig = rest.CopyConfig(restConfig)
@@ -117,11 +119,24 @@ func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, 
 		return nil, fmt.Errorf("readiness check: %w", err)
 	}
 
+	// A manager that serves no webhooks yet must get no traffic: the API server would refuse what users write.
+	if err := mgr.AddHealthzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
+		return nil, fmt.Errorf("health check of the webhooks: %w", err)
+	}
+
+	if err := mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
+		return nil, fmt.Errorf("readiness check of the webhooks: %w", err)
+	}
+
+	if err := webhooks.SetupWithManager(mgr); err != nil {
+		return nil, err
+	}
+
 	return mgr, addReconcilers(ctx, mgr, options)
 }
 
 func (o *Options) managerOptions() (ctrl.Options, error) {
-	_, metrics, err := flags.GetManagerOptions(o.Diagnostics)
+	tlsOptions, metrics, err := flags.GetManagerOptions(o.Diagnostics)
 	if err != nil {
 		return ctrl.Options{}, fmt.Errorf("diagnostics flags: %w", err)
 	}
@@ -150,7 +165,14 @@ func (o *Options) managerOptions() (ctrl.Options, error) {
 		RetryPeriod:                &o.Retry,
 		HealthProbeBindAddress:     o.HealthAddress,
 		Metrics:                    *metrics,
-		Cache:                      cacheOptions,
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Port:     o.WebhookPort,
+			CertDir:  o.WebhookCertDir,
+			CertName: o.WebhookCertName,
+			KeyName:  o.WebhookKeyName,
+			TLSOpts:  tlsOptions,
+		}),
+		Cache: cacheOptions,
 	}, nil
 }
 

@@ -20,6 +20,7 @@ func TestRunRefusesFlags(t *testing.T) {
 		"argument":             {[]string{"start"}, `unexpected argument "start"`},
 		"no concurrency":       {[]string{"--concurrency=0"}, "--concurrency is 0: set at least 1"},
 		"no sync":              {[]string{"--sync-period=0s"}, "--sync-period is 0s: set at least 1s"},
+		"no webhook port":      {[]string{"--webhook-port=0"}, "--webhook-port is 0: set a port from 1 to 65535"},
 		"no burst":             {[]string{"--kube-api-burst=0"}, "--kube-api-burst is 0: set at least 1"},
 		"lease shorter":        {[]string{"--leader-elect", "--leader-elect-lease-duration=5s"}, "--leader-elect-lease-duration (5s) must be longer"},
 		"verbose":              {[]string{"--v=8"}, "--v is 8: set at most 7, since from 8 on the log has the requests"},
@@ -43,7 +44,7 @@ func TestRunHelp(t *testing.T) {
 	g.Expect(setup.Run(t.Context(), "test", []string{"--help"}, out)).To(Succeed())
 
 	for _, flag := range []string{
-		"--namespace", "--watch-filter", "--concurrency", "--leader-elect", "--health-addr", "--diagnostics-address", "--logging-format",
+		"--namespace", "--watch-filter", "--concurrency", "--leader-elect", "--health-addr", "--diagnostics-address", "--webhook-port", "--webhook-cert-dir", "--tls-min-version", "--logging-format",
 		"--kubeconfig", "--feature-gates", "--kube-api-qps", "--sync-period",
 	} {
 		g.Expect(out.String()).To(ContainSubstring(flag+" "), flag)

@@ -8,91 +8,49 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/cli/inventory"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/targeting"
-	"github.com/maesh-dev/ichor/internal/version"
+	"github.com/maesh-dev/ichor/internal/validation"
 )
 
-// checkObjects finds what no schema can say and a render would find only on a machine that the object concerns.
+// checkObjects finds what no schema can say and the object alone shows: what the webhooks refuse and warn of. What is wrong inside the
+// documents of patches comes with the renders, which name the machines too.
 func (fs *findings) checkObjects() {
 	for _, config := range fs.set.TalosClusterConfigs {
-		ref := manifest.Ref{Kind: machineconfig.KindTalosClusterConfig, Namespace: config.Namespace, Name: config.Name}
-		fs.checkClusterTargeting(ref, config.Spec.ClusterTargeting)
-		fs.checkTalos(ref, config.Spec.Talos)
+		fs.addReport(machineconfig.KindTalosClusterConfig, config, validation.TalosClusterConfig(config))
 	}
 
 	for _, patch := range fs.set.TalosConfigPatches {
-		ref := manifest.Ref{Kind: machineconfig.KindTalosConfigPatch, Namespace: patch.Namespace, Name: patch.Name}
-		fs.checkClusterTargeting(ref, patch.Spec.ClusterTargeting)
-		fs.checkSelector(ref, field.NewPath("spec", "machineSelector"), patch.Spec.MachineSelector)
+		fs.addReport(machineconfig.KindTalosConfigPatch, patch, validation.TalosConfigPatchTargets(patch))
 	}
 
 	for _, storage := range fs.set.TalosStorages {
-		ref := manifest.Ref{Kind: machineconfig.KindTalosStorage, Namespace: storage.Namespace, Name: storage.Name}
-		fs.checkClusterTargeting(ref, storage.Spec.ClusterTargeting)
-		fs.checkSelector(ref, field.NewPath("spec", "machineSelector"), storage.Spec.MachineSelector)
+		fs.addReport(machineconfig.KindTalosStorage, storage, validation.TalosStorage(storage))
 	}
 
 	for _, config := range fs.set.TalosConfigs {
-		ref := manifest.Ref{Kind: machineconfig.KindTalosConfig, Namespace: config.Namespace, Name: config.Name}
-		fs.checkContract(ref, "spec.configContract", config.Spec.ConfigContract)
+		fs.addReport(machineconfig.KindTalosConfig, config, validation.TalosConfig(config))
 	}
 
 	for _, template := range fs.set.TalosConfigTemplates {
-		ref := manifest.Ref{Kind: inventory.KindTalosConfigTemplate, Namespace: template.Namespace, Name: template.Name}
-		fs.checkContract(ref, "spec.template.spec.configContract", template.Spec.Template.Spec.ConfigContract)
+		fs.addReport(inventory.KindTalosConfigTemplate, template, validation.TalosConfigTemplate(template))
 	}
 }
 
-func (fs *findings) fail(ref manifest.Ref, path string, err error) {
-	fs.add(Finding{Severity: SeverityError, Object: &ref, Path: path, Message: err.Error()}, "")
-}
+// addReport takes over what was found of one object, but for the warnings that each of its renders gives.
+func (fs *findings) addReport(kind string, object metav1.Object, report validation.Report) {
+	ref := manifest.Ref{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 
-func (fs *findings) checkClusterTargeting(ref manifest.Ref, target bootstrapv1.ClusterTargeting) {
-	fs.checkSelector(ref, field.NewPath("spec", "clusterSelector"), target.ClusterSelector)
-}
-
-func (fs *findings) checkSelector(ref manifest.Ref, path *field.Path, selector *metav1.LabelSelector) {
-	for _, err := range metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path) {
-		fs.add(Finding{Severity: SeverityError, Object: &ref, Path: err.Field, Message: err.ErrorBody()}, "")
-	}
-}
-
-func (fs *findings) checkTalos(ref manifest.Ref, talos bootstrapv1.TalosSpec) {
-	fs.checkContract(ref, "spec.talos.configContract", talos.ConfigContract)
-	fs.checkTalosVersion(ref, "spec.talos.version", talos.Version)
-
-	for i := range talos.Pools {
-		pool := &talos.Pools[i]
-		path := field.NewPath("spec", "talos", "pools").Index(i)
-		fs.checkSelector(ref, path.Child("machineSelector"), pool.MachineSelector)
-		fs.checkTalosVersion(ref, path.Child("version").String(), pool.Version)
-	}
-}
-
-func (fs *findings) checkContract(ref manifest.Ref, path, contract string) {
-	if contract == "" {
-		return
+	for _, fault := range report.Faults {
+		fs.add(Finding{Severity: SeverityError, Object: &ref, Path: fault.Field, Document: fault.Document, Field: fault.Pointer, Message: fault.Message}, "")
 	}
 
-	if _, err := version.ParseContract(contract); err != nil {
-		fs.fail(ref, path, err)
-	}
-}
-
-func (fs *findings) checkTalosVersion(ref manifest.Ref, path, talos string) {
-	if talos == "" {
-		return
-	}
-
-	if _, err := version.ParseTalos(talos); err != nil {
-		fs.fail(ref, path, err)
+	for _, warning := range report.Warnings {
+		fs.warn(ref, warning.Field, "", "%s", warning.Message)
 	}
 }
 

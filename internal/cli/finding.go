@@ -164,9 +164,19 @@ func (fs *findings) addRender(subject *inventory.Subject, err error) {
 	}
 
 	for _, fault := range faults {
-		finding := fromFault(subject, fault)
-		fs.add(finding, subject.Machine.Name)
+		if finding := fromFault(subject, fault); !fs.toldAlready(&finding) {
+			fs.add(finding, subject.Machine.Name)
+		}
 	}
+}
+
+// toldAlready tells whether the object alone has shown what a render found at the same place. It may have said it in other words.
+func (fs *findings) toldAlready(finding *Finding) bool {
+	return finding.Field != "" && slices.ContainsFunc(fs.all, func(each *Finding) bool {
+		return each.Severity == SeverityError && len(each.Machines) == 0 &&
+			each.Object != nil && finding.Object != nil && *each.Object == *finding.Object &&
+			each.Path == finding.Path && each.Document == finding.Document && each.Field == finding.Field
+	})
 }
 
 func fromFault(subject *inventory.Subject, fault *machineconfig.Error) Finding {
@@ -192,10 +202,10 @@ func fromFault(subject *inventory.Subject, fault *machineconfig.Error) Finding {
 	return finding
 }
 
-// addPatches takes over what Talos refuses of each patch by itself, whether or not it selects a machine here.
+// addPatches takes over what is wrong with each patch by itself, whether or not it selects a machine here.
 func (fs *findings) addPatches(namespace string, patches []*machineconfig.Patch) {
 	for _, patch := range patches {
-		for _, fault := range machineconfig.Errors(patch.Err()) {
+		for _, fault := range machineconfig.Errors(patch.Check()) {
 			fs.add(Finding{
 				Severity: SeverityError, Layer: fault.Source.Layer, Reason: fault.Reason,
 				Object: &manifest.Ref{Kind: fault.Source.Kind, Namespace: namespace, Name: fault.Source.Name},

@@ -68,20 +68,7 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	for _, settings := range nodeSettingsOf(merged) {
 		findings = append(findings, r.forbiddenLabels(settings)...)
 
-		if value, ok := settings.labels[storage.LonghornCreateDiskLabel]; ok && value != "true" && value != "config" {
-			findings = append(findings, finding{
-				document: settings.id, field: settings.pointer("labels", storage.LonghornCreateDiskLabel),
-				err: fmt.Errorf("is %q, which Longhorn ignores: set true or config, or remove the label", value),
-			})
-		}
-
-		for _, key := range slices.Sorted(maps.Keys(longhornAnnotations)) {
-			if value, ok := settings.annotations[key]; ok {
-				if err := longhornAnnotations[key](value); err != nil {
-					findings = append(findings, finding{document: settings.id, field: settings.pointer("annotations", key), err: err})
-				}
-			}
-		}
+		findings = append(findings, longhornFindings(settings)...)
 	}
 
 	findings = append(findings, badHostname(merged)...)
@@ -96,6 +83,8 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 
 	return append(findings, r.missingVital(merged)...)
 }
+
+var errForbiddenLabel = errors.New("a worker's kubelet may not set this label, and Talos then sets none: put it on the Machine if Cluster API syncs it (node-role.kubernetes.io, node-restriction.kubernetes.io), or use another prefix")
 
 // forbiddenLabels finds labels that the API server's NodeRestriction plugin refuses to a worker's kubelet. Talos then applies none.
 func (r *render) forbiddenLabels(settings nodeSettings) []finding {
@@ -112,7 +101,7 @@ func (r *render) forbiddenLabels(settings nodeSettings) []finding {
 
 		findings = append(findings, finding{
 			document: settings.id, field: settings.pointer("labels", key),
-			err: errors.New("a worker's kubelet may not set this label, and Talos then sets none: put it on the Machine if Cluster API syncs it (node-role.kubernetes.io, node-restriction.kubernetes.io), or use another prefix"),
+			err: errForbiddenLabel,
 		})
 	}
 

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/siderolabs/talos/pkg/machinery/cel"
 	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/expression"
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
@@ -78,7 +78,7 @@ func (s *system) unattendedInstall(source Source, install bootstrapv1.InstallSpe
 	if len(install.ExtraKernelArgs) > 0 {
 		return &Error{
 			Reason: ReasonRenderFailed, Source: source, Field: "extraKernelArgs",
-			Err: fmt.Errorf("config contract %s has no place for kernel arguments: put them into the Image Factory schematic, whose ID is spec.talos.schematicID of the TalosClusterConfig", s.in.Contract),
+			Err: noKernelArgs(s.in.Contract),
 		}
 	}
 
@@ -87,14 +87,14 @@ func (s *system) unattendedInstall(source Source, install bootstrapv1.InstallSpe
 		selector, field = fmt.Sprintf("disk.dev_path == %q", install.Disk), "disk"
 	}
 
-	expression, err := cel.ParseBooleanExpression(selector, celenv.DiskLocator())
+	match, err := expression.ParseBoolean(selector, celenv.DiskLocator())
 	if err != nil {
-		return &Error{Reason: ReasonRenderFailed, Source: source, Field: field, Err: fmt.Errorf("not an expression over a disk: %w", err)}
+		return &Error{Reason: ReasonRenderFailed, Source: source, Field: field, Err: notExpression(err)}
 	}
 
 	document := runtime.NewUnattendedInstallConfigV1Alpha1()
 	document.Installer.Image = image
-	document.ProvisioningSpec.DiskSelector.Match = expression
+	document.ProvisioningSpec.DiskSelector.Match = match
 	document.ProvisioningSpec.Wipe = new(install.Wipe != nil && *install.Wipe)
 	s.put(source, document)
 
@@ -105,7 +105,7 @@ func (s *system) legacyInstall(source Source, install bootstrapv1.InstallSpec, i
 	if install.Disk == "" {
 		return &Error{
 			Reason: ReasonRenderFailed, Source: source, Field: "diskSelector",
-			Err: fmt.Errorf("config contract %s knows no disk expressions: set disk instead", s.in.Contract),
+			Err: noExpressions(s.in.Contract),
 		}
 	}
 
@@ -126,4 +126,14 @@ func (s *system) legacyInstall(source Source, install bootstrapv1.InstallSpec, i
 	}))
 
 	return nil
+}
+
+func notExpression(err error) error { return fmt.Errorf("not an expression over a disk: %w", err) }
+
+func noExpressions(contract version.Contract) error {
+	return fmt.Errorf("config contract %s knows no disk expressions: set disk instead", contract)
+}
+
+func noKernelArgs(contract version.Contract) error {
+	return fmt.Errorf("config contract %s has no place for kernel arguments: put them into the Image Factory schematic, whose ID is spec.talos.schematicID of the TalosClusterConfig", contract)
 }

@@ -58,16 +58,25 @@ func (s *system) cni(config *bootstrapv1.TalosClusterConfig) error {
 		return nil
 	}
 
+	var faults []error
+
 	urls := make([]*url.URL, len(cni.URLs))
 
 	for i, each := range cni.URLs {
 		parsed, err := url.Parse(each)
 		if err != nil || parsed.Host == "" || parsed.User != nil {
 			// The parser's own words quote the URL, which may carry a password.
-			return &Error{Reason: ReasonRenderFailed, Source: source, Field: fmt.Sprintf("urls[%d]", i), Err: errors.New("not a URL of the form https://host/path without credentials")}
+			faults = append(faults, &Error{
+				Reason: ReasonRenderFailed, Source: source, Field: fmt.Sprintf("urls[%d]", i),
+				Err: errors.New("not a URL of the form https://host/path without credentials"),
+			})
 		}
 
 		urls[i] = parsed
+	}
+
+	if err := errors.Join(faults...); err != nil {
+		return err
 	}
 
 	if s.modernKubernetes() {

@@ -25,6 +25,8 @@ const (
 // registries makes the documents of TalosClusterConfig.spec.registries. The kinds are known to every supported Talos, so the
 // contract does not matter. Record 0027.
 func (s *system) registries(config *bootstrapv1.TalosClusterConfig) error {
+	var faults []error
+
 	hosts := map[string]bool{}
 	for i := range config.Spec.Registries {
 		hosts[config.Spec.Registries[i].Host] = true
@@ -34,9 +36,7 @@ func (s *system) registries(config *bootstrapv1.TalosClusterConfig) error {
 		registry := &config.Spec.Registries[i]
 		source := s.clusterConfigSource(config, fmt.Sprintf("spec.registries[%s]", registry.Host))
 
-		if err := s.mirror(source, registry, hosts); err != nil {
-			return err
-		}
+		faults = append(faults, s.mirror(source, registry, hosts))
 
 		credentials := s.in.Credentials.registries[registry.Host]
 
@@ -53,7 +53,7 @@ func (s *system) registries(config *bootstrapv1.TalosClusterConfig) error {
 		s.warnOfContactedHost(source, registry)
 	}
 
-	return nil
+	return errors.Join(faults...)
 }
 
 func (s *system) mirror(source Source, registry *bootstrapv1.Registry, hosts map[string]bool) error {
@@ -64,20 +64,16 @@ func (s *system) mirror(source Source, registry *bootstrapv1.Registry, hosts map
 	document := cri.NewRegistryMirrorConfigV1Alpha1(registry.Host)
 	document.RegistrySkipFallback = registry.SkipFallback
 
+	var faults []error
+
 	for i, endpoint := range registry.Endpoints {
 		field := fmt.Sprintf("endpoints[%d].url", i)
 
-		parsed, err := url.Parse(endpoint.URL)
-		if err != nil || parsed.Host == "" {
-			// The parser's own words quote the URL, which may carry a password.
-			return &Error{Reason: ReasonRenderFailed, Source: source, Field: field, Err: errors.New("not a URL of the form https://host[:port][/path]")}
-		}
+		parsed, err := mirrorURL(endpoint.URL)
+		if err != nil {
+			faults = append(faults, &Error{Reason: ReasonRenderFailed, Source: source, Field: field, Err: err})
 
-		if parsed.User != nil {
-			return &Error{
-				Reason: ReasonRenderFailed, Source: source, Field: field,
-				Err: errors.New("credentials in a URL would be stored in plain text: give the mirror host its own entry with authSecretRef"),
-			}
+			continue
 		}
 
 		if !hosts[parsed.Host] {
@@ -92,7 +88,21 @@ func (s *system) mirror(source Source, registry *bootstrapv1.Registry, hosts map
 
 	s.put(source, document)
 
-	return nil
+	return errors.Join(faults...)
+}
+
+// mirrorURL never has the URL in an error, which may carry a password, as the parser's own words do.
+func mirrorURL(text string) (*url.URL, error) {
+	parsed, err := url.Parse(text)
+
+	switch {
+	case err != nil || parsed.Host == "":
+		return nil, errors.New("not a URL of the form https://host[:port][/path]")
+	case parsed.User != nil:
+		return nil, errors.New("credentials in a URL would be stored in plain text: give the mirror host its own entry with authSecretRef")
+	default:
+		return parsed, nil
+	}
 }
 
 func (s *system) registryTLS(source Source, registry *bootstrapv1.Registry, credentials registryCredentials) {

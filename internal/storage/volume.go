@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/siderolabs/talos/pkg/machinery/cel"
 	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/expression"
 )
 
 const (
@@ -111,7 +111,7 @@ func provisioning(volume bootstrapv1.StorageVolume) (block.ProvisioningSpec, err
 
 	if volume.DiskSelector == "" {
 		errs = append(errs, volumeFault("diskSelector", `must be set with type %s, for example disk.transport == "nvme" && !system_disk`, volume.Type))
-	} else if match, err := cel.ParseBooleanExpression(volume.DiskSelector, celenv.DiskLocator()); err != nil {
+	} else if match, err := expression.ParseBoolean(volume.DiskSelector, celenv.DiskLocator()); err != nil {
 		errs = append(errs, volumeFault("diskSelector", "%w", err))
 	} else {
 		spec.DiskSelectorSpec.Match = match

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,11 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
@@ -53,7 +53,7 @@ func serve(ctx context.Context, s state) (err error) {
 		return err
 	}
 
-	rights, err := managerRights(ctx, s)
+	components, rights, err := managerComponents(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,18 @@ func serve(ctx context.Context, s state) (err error) {
 		return err
 	}
 
-	manager, err := startManager(ctx, s, cluster)
+	webhooks, err := cluster.NewWebhookServer("ichor-bootstrap-manager")
 	if err != nil {
 		return err
+	}
+
+	manager, err := startManager(ctx, s, cluster, webhooks)
+	if err != nil {
+		return err
+	}
+
+	if err = applyWebhooks(ctx, cluster, webhooks, components); err != nil {
+		return errors.Join(err, manager.Process.Kill())
 	}
 
 	if err = os.WriteFile(s.path("ready"), nil, 0o600); err != nil {
@@ -100,38 +109,65 @@ func serve(ctx context.Context, s state) (err error) {
 	}
 }
 
-// managerRights writes the manifests that give the manager its rights, as an installation has them, and returns their file.
-func managerRights(ctx context.Context, s state) (string, error) {
+// managerComponents are what an installation of the manager consists of, and the file with those that give it its rights.
+func managerComponents(ctx context.Context, s state) (components []*unstructured.Unstructured, rights string, err error) {
 	kubectl, err := tools.Path(ctx, tools.Kubectl)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 
-	components, err := exec.CommandContext(ctx, kubectl, "kustomize", filepath.Join(s.root, "config", "bootstrap", "default")).Output()
+	manifests, err := exec.CommandContext(ctx, kubectl, "kustomize", filepath.Join(s.root, "config", "bootstrap", "default")).Output()
 	if err != nil {
-		return "", fmt.Errorf("build config/bootstrap/default: %w", err)
+		return nil, "", fmt.Errorf("build config/bootstrap/default: %w", err)
 	}
 
-	var rights []string
+	if components, err = harness.DecodeYAML(manifests); err != nil {
+		return nil, "", fmt.Errorf("build config/bootstrap/default: %w", err)
+	}
 
-	for document := range strings.SplitSeq(string(components), "\n---\n") {
-		object := metav1.TypeMeta{}
-		if err = yaml.Unmarshal([]byte(document), &object); err != nil {
-			return "", fmt.Errorf("build config/bootstrap/default: %w", err)
+	rights, err = managerRights(s, components)
+
+	return components, rights, err
+}
+
+// managerRights writes the manifests that give the manager its rights, as an installation has them, and returns their file.
+func managerRights(s state, components []*unstructured.Unstructured) (string, error) {
+	var rights bytes.Buffer
+
+	for _, component := range components {
+		if !slices.Contains(rightsKinds, component.GetKind()) {
+			continue
 		}
 
-		if slices.Contains(rightsKinds, object.Kind) {
-			rights = append(rights, document)
+		manifest, err := yaml.Marshal(component.Object)
+		if err != nil {
+			return "", err
 		}
+
+		rights.WriteString("---\n")
+		rights.Write(manifest)
 	}
 
 	path := s.path("rights.yaml")
 
-	return path, os.WriteFile(path, []byte(strings.Join(rights, "\n---\n")), 0o600)
+	return path, os.WriteFile(path, rights.Bytes(), 0o600)
+}
+
+// applyWebhooks has the API server ask the manager, once that answers.
+func applyWebhooks(ctx context.Context, cluster *harness.ManagementCluster, server harness.WebhookServer, components []*unstructured.Unstructured) error {
+	webhooks := slices.DeleteFunc(slices.Clone(components), func(component *unstructured.Unstructured) bool {
+		return component.GetKind() != "ValidatingWebhookConfiguration"
+	})
+
+	if err := cluster.PointWebhooks(server, webhooks...); err != nil {
+		return err
+	}
+
+	return cluster.Apply(ctx, webhooks...)
 }
 
 // startManager starts the bootstrap manager with the rights of its ServiceAccount, and waits until it is ready.
-func startManager(ctx context.Context, s state, cluster *harness.ManagementCluster) (*exec.Cmd, error) {
+func startManager(ctx context.Context, s state, cluster *harness.ManagementCluster, webhooks harness.WebhookServer) (*exec.Cmd, error) {
 	kubeconfig, err := cluster.UserKubeconfig(managerUser, "system:serviceaccounts", "system:serviceaccounts:"+managerNamespace)
 	if err != nil {
 		return nil, err
@@ -148,7 +184,8 @@ func startManager(ctx context.Context, s state, cluster *harness.ManagementClust
 	}
 	defer log.Close() //nolint:errcheck // the process has its own handle
 
-	manager := exec.Command(s.path("bin/ichor-bootstrap-manager"), "--health-addr", health, "--diagnostics-address", "0", "-v", "2")
+	manager := exec.Command(s.path("bin/ichor-bootstrap-manager"), "--health-addr", health, "--diagnostics-address", "0", "-v", "2",
+		"--webhook-port", strconv.Itoa(webhooks.Port), "--webhook-cert-dir", webhooks.CertDir)
 	manager.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	manager.Stdout, manager.Stderr = log, log
 

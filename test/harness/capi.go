@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,9 +35,8 @@ type capiComponents struct {
 
 // capiCore is what is decided about the core manager before it starts.
 type capiCore struct {
-	components  capiComponents
-	webhookPort int
-	certDir     string
+	components capiComponents
+	webhooks   WebhookServer
 }
 
 // readCAPIComponents sorts the release manifest. Deployment, Service and what cert-manager would handle are left out:
@@ -91,61 +89,20 @@ func (mc *ManagementCluster) prepareCAPICore() (*capiCore, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := mc.ports.reserve()
+	webhooks, err := mc.NewWebhookServer(tools.CAPICore)
 	if err != nil {
 		return nil, err
 	}
-	certDir := filepath.Join(mc.dir, tools.CAPICore)
-	if err := os.MkdirAll(certDir, 0o700); err != nil {
-		return nil, err
-	}
-	serving, err := mc.ca.serving(tools.CAPICore)
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err := serving.write(certDir, "tls"); err != nil {
-		return nil, err
-	}
-	return &capiCore{components: components, webhookPort: port, certDir: certDir}, nil
+	return &capiCore{components: components, webhooks: webhooks}, nil
 }
 
 // applyCAPICore creates namespace, roles and webhooks. The webhooks are there before their server: nothing that comes in
 // between creates an object that they would refuse.
 func (mc *ManagementCluster) applyCAPICore(ctx context.Context, core *capiCore) error {
-	for _, object := range core.components.objects {
-		if !strings.HasSuffix(object.GetKind(), "WebhookConfiguration") {
-			continue
-		}
-		if err := mc.pointWebhooks(object, core.webhookPort); err != nil {
-			return err
-		}
+	if err := mc.PointWebhooks(core.webhooks, core.components.objects...); err != nil {
+		return err
 	}
 	return mc.apply(ctx, core.components.objects...)
-}
-
-// pointWebhooks makes webhooks that name a Service call the same path of a local server, whose certificate the cluster's
-// authority has signed.
-func (mc *ManagementCluster) pointWebhooks(configuration *unstructured.Unstructured, port int) error {
-	webhooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", configuration.GetKind(), configuration.GetName(), err)
-	}
-	for i := range webhooks {
-		webhook, ok := webhooks[i].(map[string]any)
-		if !ok {
-			return fmt.Errorf("%s %s: webhooks[%d] is no object", configuration.GetKind(), configuration.GetName(), i)
-		}
-		path, found, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
-		if err != nil || !found {
-			return fmt.Errorf("%s %s: webhooks[%d] names no path of a service: %w",
-				configuration.GetKind(), configuration.GetName(), i, err)
-		}
-		webhook["clientConfig"] = map[string]any{
-			"url":      "https://" + loopback(port) + path,
-			"caBundle": mc.ca.base64(),
-		}
-	}
-	return unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks")
 }
 
 func (mc *ManagementCluster) startCAPICore(ctx context.Context, core *capiCore) error {
@@ -171,8 +128,8 @@ func (mc *ManagementCluster) startCAPICore(ctx context.Context, core *capiCore) 
 			"--diagnostics-address=127.0.0.1:0",
 			"--insecure-diagnostics=true",
 			"--health-addr=" + loopback(healthPort),
-			"--webhook-port=" + strconv.Itoa(core.webhookPort),
-			"--webhook-cert-dir=" + core.certDir,
+			"--webhook-port=" + strconv.Itoa(core.webhooks.Port),
+			"--webhook-cert-dir=" + core.webhooks.CertDir,
 			"--feature-gates=" + featureGates(mc.options.CAPIFeatureGates),
 		},
 		env:   []string{"POD_NAMESPACE=" + capiNamespace, "POD_NAME=" + tools.CAPICore},

@@ -96,6 +96,11 @@ func (mc *ManagementCluster) ApplyFiles(ctx context.Context, paths ...string) er
 	return nil
 }
 
+// Apply applies objects in their order, with server-side apply.
+func (mc *ManagementCluster) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
+	return mc.apply(ctx, objects...)
+}
+
 func (mc *ManagementCluster) apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	for _, object := range objects {
 		configuration := client.ApplyConfigurationFromUnstructured(object)
@@ -104,6 +109,11 @@ func (mc *ManagementCluster) apply(ctx context.Context, objects ...*unstructured
 		}
 	}
 	return nil
+}
+
+// DecodeYAML reads all objects of a stream of YAML documents.
+func DecodeYAML(content []byte) ([]*unstructured.Unstructured, error) {
+	return decodeYAML(content)
 }
 
 // decodeYAML reads all documents that hold something.

@@ -138,9 +138,15 @@ func startManager(ctx context.Context, counter *requests) (func() error, error) 
 
 	config.Wrap(counter.wrap)
 
+	webhooks, err := cluster.NewWebhookServer("ichor-bootstrap-manager")
+	if err != nil {
+		return nil, err
+	}
+
 	options := setup.NewOptions()
 	options.KubeAPIQPS = -1
 	options.HealthAddress = "0"
+	options.WebhookPort, options.WebhookCertDir = webhooks.Port, webhooks.CertDir
 	options.Diagnostics.DiagnosticsAddress = "0"
 	options.Diagnostics.InsecureDiagnostics = true
 	options.Diagnostics.TLSMinVersion = "VersionTLS12"

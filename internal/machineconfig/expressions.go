@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	talos "github.com/siderolabs/talos/pkg/machinery/cel"
+	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/storage"
+
+	"github.com/maesh-dev/ichor/internal/expression"
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+)
+
+// maxExpressions is how many letters the expressions of a patch may have together, so that the time for many of them is bounded too.
+const maxExpressions = 16 * expression.MaxLength
+
+var errManyExpressions = fmt.Errorf("the expressions of the patch have more than %d letters together: make several patches of it", maxExpressions)
+
+// expressionField is a field that holds a CEL expression, with what Talos checks it by.
+type expressionField struct {
+	pointer string
+	parse   func(string, *cel.Env) (talos.Expression, error)
+	env     func() *cel.Env
+}
+
+// expressionFields are those of each kind.
+var expressionFields = map[string][]expressionField{
+	block.ExistingVolumeConfigKind:      {{"/discovery/volumeSelector/match", expression.ParseBoolean, celenv.VolumeLocator}},
+	block.RawVolumeConfigKind:           {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
+	block.SwapVolumeConfigKind:          {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
+	block.UserVolumeConfigKind:          {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
+	block.VolumeConfigKind:              {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
+	network.LinkAliasKind:               {{"/selector/match", expression.ParseBoolean, celenv.LinkLocator}},
+	runtime.UnattendedInstallConfigKind: {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
+	runtime.OOMKind: {
+		{"/triggerExpression", expression.ParseBoolean, celenv.OOMTrigger},
+		{"/cgroupRankingExpression", expression.ParseDouble, celenv.OOMCgroupScoring},
+	},
+	storage.LVMVolumeGroupConfigKind: {{"/provisioning/volumeSelector/match", expression.ParseBoolean, celenv.MemberVolumeLocator}},
+	storage.RAIDArrayConfigKind:      {{"/provisioning/volumeSelector/match", expression.ParseBoolean, celenv.MemberVolumeLocator}},
+}
+
+// badExpressions finds expressions that Talos cannot read, or that are over fields that it does not have. A merge replaces an expression
+// as a whole, so no other patch makes it right. letters is how many the patch may still have.
+func badExpressions(document config.Document, letters *int) []finding {
+	fields := expressionFields[document.Kind()]
+	if len(fields) == 0 {
+		return nil
+	}
+
+	var findings []finding
+
+	for _, leaf := range merge.LeavesOf(document) {
+		for _, field := range fields {
+			if leaf.Pointer != field.pointer {
+				continue
+			}
+
+			text := leaf.Value.Reveal()
+			if *letters -= utf8.RuneCountInString(text); *letters < 0 {
+				findings = append(findings, finding{document: merge.IDOf(document), field: leaf.Pointer, err: errManyExpressions})
+
+				continue
+			}
+
+			if _, err := field.parse(text, field.env()); err != nil {
+				findings = append(findings, finding{document: merge.IDOf(document), field: leaf.Pointer, err: err})
+			}
+		}
+	}
+
+	return findings
+}
