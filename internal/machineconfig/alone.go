@@ -26,17 +26,28 @@ const firstUnattended = 14
 
 // Check says what is wrong with the patch whatever machine it is for: what Err says, and what no merge can mend. It is for admission
 // and for a look at the patch alone; a render finds the same in the merged config. There is one Error for each fault. Talos' own
-// validation is not asked: it refuses sparse documents that are whole once they are merged.
+// validation is not asked: it refuses sparse documents that are whole once they are merged. What the patch refers to need not exist.
 func (p *Patch) Check() error {
-	faults := []error{p.err}
+	read, filled := p.withStandIns()
 	letters := maxExpressions
 
-	for i := range p.documents {
-		for _, found := range p.look(i, func(document config.Document) []finding { return p.wrong(document, &letters) }) {
-			faults = append(faults, &Error{
-				Reason: ReasonRenderFailed, Source: p.source(documentPath(i)),
+	var faults []error
+
+	for _, fault := range Errors(read.err) {
+		if !filled.has(fault) {
+			faults = append(faults, fault)
+		}
+	}
+
+	for i := range read.documents {
+		for _, found := range read.look(i, func(document config.Document) []finding { return read.wrong(document, &letters) }) {
+			fault := &Error{
+				Reason: ReasonRenderFailed, Source: read.source(documentPath(i)),
 				Document: found.document.String(), Field: found.field, Err: found.err,
-			})
+			}
+			if !filled.has(fault) {
+				faults = append(faults, fault)
+			}
 		}
 	}
 
@@ -45,16 +56,17 @@ func (p *Patch) Check() error {
 
 // Warnings are what is allowed in the patch and probably not meant. They name object, document and field, and carry no secret.
 func (p *Patch) Warnings() []string {
-	warnings := slices.Clone(p.warnings)
+	read, _ := p.withStandIns()
+	warnings := slices.Clone(read.warnings)
 
-	if !p.selectsEveryRole() {
+	if !read.selectsEveryRole() {
 		return warnings
 	}
 
-	for i := range p.documents {
-		for _, found := range p.look(i, notForWorkers) {
+	for i := range read.documents {
+		for _, found := range read.look(i, notForWorkers) {
 			warnings = append(warnings, fmt.Sprintf("%s: %s: %s: the patch selects workers too, which then get no config: %s",
-				p.source(documentPath(i)), found.document, found.field, found.err))
+				read.source(documentPath(i)), found.document, found.field, found.err))
 		}
 	}
 

@@ -160,6 +160,29 @@ func TestFaults(t *testing.T) {
 			    {kind: UnattendedInstallConfig, unattendedInstallConfig: {installer: {image: "registry.example.com/installer:v1"}}}]}`,
 			nil,
 		},
+		"references to what is not read": {
+			"TalosConfigPatch",
+			`{layer: Cluster, clusterName: a, documents: [
+			    {kind: WireguardConfig, wireguardConfig: {name: wg0, privateKeySecretRef: {name: s, key: k}, peers: [{publicKey: "a", presharedKeySecretRef: {name: s, key: k}}]}},
+			    {kind: KubeStaticPodConfig, kubeStaticPodConfig: {name: p, podFrom: {configMapKeyRef: {name: pods, key: p}}}},
+			    {kind: Config, config: {machine: {env: {A: b}, envFrom: {TOKEN: {secretKeyRef: {name: s, key: k}}}}}}]}`,
+			nil,
+		},
+		"what is wrong beside references": {
+			"TalosConfigPatch",
+			`{layer: Cluster, clusterName: a, documents: [
+			    {kind: Config, config: {machine: {nodeLabels: {"my label": x}, files: [{op: create, path: /opt/x, permissions: 420, contentFrom: {secretKeyRef: {name: s, key: k}}}]}}}]}`,
+			[]string{
+				`spec.documents[0].config.machine.files[0].path: Invalid value: "/opt/x" is not under /var`,
+				"spec.documents[0].config.machine.nodeLabels[my label]: Invalid value: ",
+			},
+		},
+		"a field and its reference": {
+			"TalosConfigPatch",
+			`{layer: Cluster, clusterName: a, documents: [
+			    {kind: Config, config: {machine: {files: [{op: create, path: /var/x, permissions: 420, content: x, contentFrom: {secretKeyRef: {name: s, key: k}}}]}}}]}`,
+			[]string{"spec.documents[0].config.machine.files[0].contentFrom: Invalid value: "},
+		},
 		"control-plane documents of a worker's patch": {
 			"TalosConfigPatch", "{layer: Role, role: Worker, clusterName: a, documents: [{kind: KubeAPIServerConfig, kubeAPIServerConfig: {certExtraSANs: [a.example.com]}}]}",
 			[]string{"spec.documents[0]: Invalid value: allowed on control-plane machines only"},
