@@ -200,6 +200,13 @@ func TestModelErrors(t *testing.T) {
 			good(func(t *model.Tables) { t.Notes = []model.Note{{Go: owner + "Text", Text: strings.Repeat("x", 41)}} }),
 			"note on errors/problems.Good.Text: 41 bytes, at most 40 fit",
 		},
+		"note that is too long along with the first version": {
+			good(func(t *model.Tables) {
+				t.Notes = []model.Note{{Go: owner + "Text", Text: strings.Repeat("x", 30)}}
+				t.Since = map[string]int{owner + "Text": 14}
+			}),
+			"note on errors/problems.Good.Text: 48 bytes, at most 40 fit",
+		},
 		"length of a boolean": {
 			good(func(t *model.Tables) { t.Limits = []model.Limit{{Go: owner + "Flag", MaxLength: 1, Reason: "why"}} }),
 			"the limit of errors/problems.Good.Flag bounds a length, but the field is no string",

@@ -131,7 +131,8 @@ func overrideTables() model.Tables {
 		{Go: owner + "Requests", As: model.Form{Map: true, Name: "Quantity", Scalar: quantity}, Reason: "free-form"},
 		{Go: owner + "Expires", As: model.Form{Name: "Date", Scalar: model.ScalarRow{Examples: []string{"today"}}}, Reason: "free-form"},
 	}
-	t.Notes = []model.Note{{Go: owner + "Expires", Text: "Since Talos 1.13."}}
+	t.Notes = []model.Note{{Go: owner + "Expires", Text: "When it ends."}}
+	t.Since = map[string]int{owner + "Expires": 13, owner + "Content": 14, "of.another.Field": 14}
 	t.Limits = []model.Limit{
 		{Go: owner + "Content", MaxLength: 5000, Reason: "whole files"},
 		{Go: owner + "Hosts", MaxItems: 3, MaxLength: 253, Reason: "host names"},

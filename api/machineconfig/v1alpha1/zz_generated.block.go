@@ -5,6 +5,7 @@
 package v1alpha1
 
 type BlockDiskSelector struct {
+	// CEL over disk and system_disk, such as disk.transport == "nvme" && !system_disk.
 	// +optional
 	Match *CELExpression `json:"match,omitempty"`
 }
@@ -138,9 +139,11 @@ type BlockProvisioningSpec struct {
 	// +optional
 	Grow *bool `json:"grow,omitempty"`
 
+	// A disk with less room is not used. Such as 10GiB.
 	// +optional
 	MinSize *BlockByteSize `json:"minSize,omitempty"`
 
+	// Such as 50GiB or 80%. Negative: what is left free (Talos 1.13).
 	// +optional
 	MaxSize *BlockSize `json:"maxSize,omitempty"`
 }
@@ -280,14 +283,17 @@ type SwapVolumeConfig struct {
 // Adds a volume, mounted at /var/mnt/<name>.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/uservolumeconfig
 type UserVolumeConfig struct {
+	// Name of the volume: it is mounted at /var/mnt/<name>.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
+	// partition (default), disk (a whole one) or directory (on EPHEMERAL).
 	// +optional
 	VolumeType *BlockVolumeType `json:"volumeType,omitempty"`
 
+	// Which disk the volume is made on, and how large. Not for a directory.
 	// +optional
 	Provisioning *BlockProvisioningSpec `json:"provisioning,omitempty"`
 
@@ -313,6 +319,7 @@ type UserVolumeConfig struct {
 // Sets size, disk and encryption of a system volume, such as EPHEMERAL or STATE.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/volumeconfig
 type VolumeConfig struct {
+	// EPHEMERAL (/var), STATE, IMAGECACHE; from Talos 1.14 on also ETCD, CRI, KUBELET, LOG.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

@@ -40,6 +40,7 @@ type CRIRegistryEndpoint struct {
 	// +optional
 	URL *MetaURL `json:"url,omitempty"`
 
+	// The URL has the whole path, /v2 included; nothing is added.
 	// +optional
 	OverridePath *bool `json:"overridePath,omitempty"`
 }
@@ -91,15 +92,18 @@ type RegistryAuthConfig struct {
 // Sets where images of a registry are pulled from.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrymirrorconfig
 type RegistryMirrorConfig struct {
+	// Host of the registry, such as docker.io; * for all others.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
+	// Mirrors in the order in which they are tried.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	Endpoints []CRIRegistryEndpoint `json:"endpoints,omitzero"`
 
+	// Never asks the registry itself.
 	// +optional
 	SkipFallback *bool `json:"skipFallback,omitempty"`
 }

@@ -5,6 +5,7 @@
 package v1alpha1
 
 type K8sNodeIPConfig struct {
+	// Networks of the address; with ! before it, one that it is not in.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
@@ -28,6 +29,7 @@ type KubeAPIServerConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
 
+	// Flags by name, without the dashes. Talos refuses those that it sets itself.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
@@ -256,6 +258,7 @@ type KubeNodeConfig struct {
 	// +optional
 	RegisterWithFQDN *bool `json:"registerWithFQDN,omitempty"`
 
+	// Which of the machine's addresses the Node has.
 	// +optional
 	NodeIP *K8sNodeIPConfig `json:"nodeIP,omitempty"`
 
@@ -267,6 +270,7 @@ type KubeNodeConfig struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Annotations map[string]string `json:"annotations,omitzero"`
 
+	// By key: "NoSchedule", or "value:NoSchedule" with a value.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Taints map[string]string `json:"taints,omitzero"`
@@ -286,6 +290,7 @@ type KubePrismConfig struct {
 // Sets up kube-proxy (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeproxyconfig
 type KubeProxyConfig struct {
+	// false for a CNI that does it itself, such as Cilium.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
@@ -382,6 +387,7 @@ type KubeletConfig struct {
 	// +optional
 	Config *KubeletConfiguration `json:"config,omitempty"`
 
+	// Flags by name, without the dashes. Talos refuses those that it sets itself.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`

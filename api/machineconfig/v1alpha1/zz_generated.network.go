@@ -85,6 +85,7 @@ type BondConfig struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	Links []string `json:"links,omitzero"`
 
+	// 802.3ad is LACP and needs the switch; active-backup does not. Always set.
 	// +optional
 	BondMode *NethelpersBondMode `json:"bondMode,omitempty"`
 
@@ -106,6 +107,7 @@ type BondConfig struct {
 	// +optional
 	UseCarrier *bool `json:"useCarrier,omitempty"`
 
+	// What spreads traffic over the links, with balance-xor, 802.3ad and balance-tlb.
 	// +optional
 	XmitHashPolicy *NethelpersBondXmitHashPolicy `json:"xmitHashPolicy,omitempty"`
 
@@ -413,6 +415,7 @@ type HostnameConfig struct {
 	// +optional
 	Auto *NethelpersAutoHostnameKind `json:"auto,omitempty"`
 
+	// A fixed name, with or without domain. For one machine only: use layer Machine.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Hostname *string `json:"hostname,omitempty"`
@@ -453,6 +456,7 @@ type KubeSpanEndpointsConfig struct {
 // Shares a virtual IP address between the control-plane machines of one network.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/layer2vipconfig
 type Layer2VIPConfig struct {
+	// The shared IP address itself, such as 192.0.2.10.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -478,6 +482,7 @@ type LinkAliasConfig struct {
 // Sets addresses, routes and MTU of a link.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/linkconfig
 type LinkConfig struct {
+	// Name of the interface, such as enp1s0, or an alias of LinkAliasConfig.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -577,6 +582,7 @@ type NetworkBridgeVLANConfig struct {
 // Sets what the ingress firewall does with packets that no rule matches.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkdefaultactionconfig
 type NetworkDefaultActionConfig struct {
+	// block needs rules for all that must get in: Talos API 50000, kubelet, etcd.
 	// +optional
 	Ingress *NethelpersDefaultAction `json:"ingress,omitempty"`
 }
@@ -699,7 +705,7 @@ type NetworkNameserverConfig struct {
 	// +optional
 	Address *MetaAddr `json:"address,omitempty"`
 
-	// Since Talos 1.14.
+	// Do53 is plain DNS, DoT over TLS, DoH over HTTPS. Since Talos 1.14.
 	// +optional
 	Protocol *NethelpersDNSProtocol `json:"protocol,omitempty"`
 
@@ -758,7 +764,7 @@ type NetworkRuleConfig struct {
 }
 
 type NetworkRulePortSelector struct {
-	// Replaces what earlier layers set.
+	// Numbers, or ranges such as 30000-32767. Replaces what earlier layers set.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	Ports []NetworkPortRange `json:"ports,omitzero"`
@@ -822,6 +828,7 @@ type NetworkWireguardPeer struct {
 	// +optional
 	PersistentKeepaliveInterval *TimeDuration `json:"persistentKeepaliveInterval,omitempty"`
 
+	// Networks behind the peer: what it may send, and what is sent to it.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	AllowedIPs []MetaPrefix `json:"allowedIPs,omitzero"`

@@ -119,6 +119,7 @@ type SecurityProfileConfig struct {
 // Sets kernel parameters (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/sysctlconfig
 type SysctlConfig struct {
+	// By name, such as vm.nr_hugepages. Numbers are quoted.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Params map[string]string `json:"params,omitzero"`

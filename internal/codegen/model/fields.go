@@ -51,8 +51,12 @@ func (b *builder) mergeNote(f *Field, merge, key, at string) {
 	switch {
 	case merge != "" && merge != "replace":
 		b.fail("%s: field %s merges by %q, which is not known", at, key, merge)
-	case merge == "replace" && f.Note == "" && f.Refusal == "":
-		f.Note = "Replaces what earlier layers set."
+	case merge == "replace" && f.Refusal == "":
+		f.Note = strings.TrimSpace(f.Note + " Replaces what earlier layers set.")
+
+		if bound := b.rows.tables.Bounds.MaxNote; len(f.Note) > bound {
+			b.fail("%s%s: %d bytes with what is said of merging, at most %d fit the schema", inNotes, key, len(f.Note), bound)
+		}
 	}
 }
 
@@ -75,7 +79,8 @@ func (b *builder) inlined(v *types.Var, key, at string) []*Field {
 }
 
 func (b *builder) field(v *types.Var, key, wire, at string) *Field {
-	f := &Field{Name: goName(wire), JSON: wire, Note: b.rows.note(key)}
+	f := &Field{Name: goName(wire), JSON: wire}
+	f.Note, f.Remark = b.rows.note(key)
 
 	if message, refused := b.refusalOf(key, wire); refused {
 		if name, _, _ := strings.Cut(message, ": "); name != wire && !strings.HasSuffix(name, "."+wire) {

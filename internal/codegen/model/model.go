@@ -62,6 +62,8 @@ type Field struct {
 	Choice *Choice
 	// Note is text for users.
 	Note string
+	// Remark is text for users that only the reference has.
+	Remark string
 	// Refusal is the message with which every value is refused, if any.
 	Refusal string
 	// Resolves is the wire name of the field whose value this one refers to, if it is a reference.

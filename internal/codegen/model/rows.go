@@ -91,6 +91,10 @@ func notesThatFit(tables Tables) error {
 	var errs []error
 
 	for _, r := range tables.Notes {
+		if first, newer := tables.Since[r.Go]; newer {
+			r.Text += sinceSentence(first)
+		}
+
 		if len(r.Text) > tables.Bounds.MaxNote {
 			errs = append(errs, fmt.Errorf("%s%s: %d bytes, at most %d fit the schema", inNotes, r.Go, len(r.Text), tables.Bounds.MaxNote))
 		}
@@ -205,17 +209,21 @@ func (x *rowIndex) override(field string) (Form, bool) {
 	return row.As, ok
 }
 
-// note is the text of a field, along with the first Talos that has it.
-func (x *rowIndex) note(field string) string {
+// note is the text of a field in the schema, along with the first Talos that has it, and what only the reference says.
+func (x *rowIndex) note(field string) (text, remark string) {
 	row, _ := lookup[Note](x, inNotes, field)
-
-	minor, newer := x.tables.Since[field]
-	if !newer {
-		return row.Text
+	if row.ReferenceOnly {
+		row.Text, remark = "", row.Text
 	}
 
-	return strings.TrimSpace(fmt.Sprintf("%s Since Talos 1.%d.", row.Text, minor))
+	if minor, newer := x.tables.Since[field]; newer {
+		row.Text = strings.TrimSpace(row.Text + sinceSentence(minor))
+	}
+
+	return row.Text, remark
 }
+
+func sinceSentence(minor int) string { return fmt.Sprintf(" Since Talos 1.%d.", minor) }
 
 func (x *rowIndex) limit(field string) (Limit, bool) { return lookup[Limit](x, inLimits, field) }
 

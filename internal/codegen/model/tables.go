@@ -146,8 +146,11 @@ type Form struct {
 	Scalar ScalarRow
 }
 
-// Note is the text of a field.
-type Note struct{ Go, Text string }
+// Note is the text of a field. ReferenceOnly keeps it out of the schema.
+type Note struct {
+	Go, Text      string
+	ReferenceOnly bool
+}
 
 // Limit sets a field's bound.
 type Limit struct {

@@ -44,7 +44,7 @@ func (r *rower) field(f *model.Field, path, pointer string, withItem bool) {
 	words, below := merges(f, known, withItem)
 
 	line := row{Path: "`" + path + "`", Form: form(f), Merge: words, Text: r.text(f, pointer)}
-	if f.Required {
+	if f.Required || f.Demanded {
 		line.Path += " **required**"
 	}
 
@@ -100,6 +100,10 @@ func (r *rower) text(f *model.Field, pointer string) string {
 	}
 
 	sentences := []string{}
+	if f.Remark != "" {
+		sentences = append(sentences, f.Remark)
+	}
+
 	// The first version has a column of its own.
 	if note := sinceSentence.ReplaceAllString(f.Note, ""); note != "" {
 		sentences = append(sentences, note)

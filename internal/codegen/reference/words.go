@@ -32,6 +32,10 @@ func plural(f *model.Field, t model.Type) string {
 	case model.Bool:
 		return "booleans"
 	case model.Text:
+		if len(f.Enum) > 0 {
+			return oneOf(f.Enum)
+		}
+
 		return "strings"
 	case model.Int32, model.Int64:
 		return "integers" + between(f)
@@ -61,6 +65,10 @@ func one(f *model.Field, t model.Type) string {
 	case model.Int32, model.Int64:
 		return "integer" + between(f)
 	case model.Text:
+		if len(f.Enum) > 0 {
+			return oneOf(f.Enum)
+		}
+
 		return "string" + atMost(f.MaxLength, "characters")
 	case model.Base64:
 		return "bytes in base64" + atMost(f.MaxLength, "bytes")

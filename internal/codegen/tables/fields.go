@@ -25,12 +25,6 @@ func overrides() []model.Override {
 	}
 }
 
-func notes() []model.Note {
-	return []model.Note{
-		{Go: "config/types/network.HostnameConfigV1Alpha1.ConfigAuto", Text: "Quote \"off\" in YAML: unquoted it is a boolean. Not together with hostname."},
-	}
-}
-
 func limits() []model.Limit {
 	const content = "whole files; the API server bounds the object at about 1.5 MB"
 

@@ -134,7 +134,7 @@ func upstreamNotes() []model.Note {
 	const (
 		kubeletText   = "Kubernetes' KubeletConfiguration (kubelet.config.k8s.io/v1beta1)."
 		schedulerText = "Kubernetes' KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)."
-		policyText    = "Kubernetes' audit Policy. Replaces what earlier layers set."
+		policyText    = "Kubernetes' audit Policy."
 		webhookText   = "Kubernetes' settings of a webhook authorizer."
 		providerText  = "Kubernetes' CredentialProviderConfig."
 		admissionText = "Kubernetes' PodSecurityConfiguration, for the plugin PodSecurity."
@@ -149,14 +149,14 @@ func upstreamNotes() []model.Note {
 		{Go: modernK8s + "KubeProxyConfigV1Alpha1.ProxyConfig", Text: "Kubernetes' KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1)."},
 		{Go: modernK8s + "KubeAuditPolicyConfigV1Alpha1.AuditConfig", Text: policyText},
 		{Go: legacy + "APIServerConfig.AuditPolicyConfig", Text: policyText},
-		{Go: modernK8s + "KubeAuthenticationConfigV1Alpha1.AuthConfig", Text: "Kubernetes' AuthenticationConfiguration. Replaces what earlier layers set."},
+		{Go: modernK8s + "KubeAuthenticationConfigV1Alpha1.AuthConfig", Text: "Kubernetes' AuthenticationConfiguration."},
 		{Go: modernK8s + "KubeAuthorizerConfigV1Alpha1.AuthorizerWebhook", Text: webhookText},
 		{Go: legacy + "AuthorizationConfigAuthorizerConfig.AuthorizerWebhook", Text: webhookText},
-		{Go: modernK8s + "KubeCredentialProviderConfigV1Alpha1.CredentialProviderConfig", Text: providerText + " Replaces what earlier layers set."},
+		{Go: modernK8s + "KubeCredentialProviderConfigV1Alpha1.CredentialProviderConfig", Text: providerText},
 		{Go: legacy + "KubeletConfig.KubeletCredentialProviderConfig", Text: providerText},
 		{Go: modernK8s + "KubeAdmissionControlConfigV1Alpha1.PluginConfig", Text: admissionText},
 		{Go: legacy + "AdmissionPluginConfig.PluginConfiguration", Text: admissionText},
-		{Go: "config/types/cri.CRIBaseRuntimeSpecConfigV1Alpha1.OverridesConfig", Text: runtimeText + " Replaces what earlier layers set."},
+		{Go: "config/types/cri.CRIBaseRuntimeSpecConfigV1Alpha1.OverridesConfig", Text: runtimeText},
 		{Go: legacy + "MachineConfig.MachineBaseRuntimeSpecOverrides", Text: runtimeText},
 		{Go: legacy + "MachineSeccompProfile.MachineSeccompProfileValue", Text: "A seccomp profile, as in the OCI runtime specification."},
 		{Go: modernK8s + "KubeFlannelCNIConfigV1Alpha1.FlannelBackendExtraConfig", Text: "Options of flannel's backend, by flannel's names."},
