@@ -6,16 +6,16 @@ package v1alpha1
 
 type FlannelBackend struct {
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="Type: has a field of its own beside backendExtraConfig: backendType",reason="FieldValueForbidden"
-	Type *RefusedValue `json:"Type,omitempty" refused:"Type: has a field of its own beside backendExtraConfig: backendType"`
+	// +kubebuilder:validation:XValidation:rule="false",message="Type: use backendType",reason="FieldValueForbidden"
+	Type *RefusedValue `json:"Type,omitempty" refused:"Type: use backendType"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="Port: has a field of its own beside backendExtraConfig: backendPort",reason="FieldValueForbidden"
-	Port *RefusedNumber `json:"Port,omitempty" refused:"Port: has a field of its own beside backendExtraConfig: backendPort"`
+	// +kubebuilder:validation:XValidation:rule="false",message="Port: use backendPort",reason="FieldValueForbidden"
+	Port *RefusedNumber `json:"Port,omitempty" refused:"Port: use backendPort"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="MTU: has a field of its own beside backendExtraConfig: backendMTU",reason="FieldValueForbidden"
-	MTU *RefusedNumber `json:"MTU,omitempty" refused:"MTU: has a field of its own beside backendExtraConfig: backendMTU"`
+	// +kubebuilder:validation:XValidation:rule="false",message="MTU: use backendMTU",reason="FieldValueForbidden"
+	MTU *RefusedNumber `json:"MTU,omitempty" refused:"MTU: use backendMTU"`
 
 	// +optional
 	VNI *int32 `json:"VNI,omitempty"`

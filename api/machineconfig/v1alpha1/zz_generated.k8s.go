@@ -61,7 +61,7 @@ type KubeAPIServerConfig struct {
 // Configures an admission plugin of the Kubernetes API server (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeadmissioncontrolconfig
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.configuration)||has(self.name)&&self.name in ['PodSecurity']",message="configuration: only PodSecurity has a typed configuration; no other plugin can be configured here",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!has(self.configuration)||has(self.name)&&self.name in ['PodSecurity']",message="configuration: only PodSecurity can be configured here",reason="FieldValueForbidden"
 type KubeAdmissionControlConfig struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -17,8 +17,8 @@ type KubeletConfiguration struct {
 	EnableServer *bool `json:"enableServer,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="staticPodPath: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	StaticPodPath *RefusedValue `json:"staticPodPath,omitempty" refused:"staticPodPath: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="staticPodPath: Talos sets it",reason="FieldValueForbidden"
+	StaticPodPath *RefusedValue `json:"staticPodPath,omitempty" refused:"staticPodPath: Talos sets it"`
 
 	// +optional
 	PodLogsDir *string `json:"podLogsDir,omitempty"`
@@ -44,8 +44,8 @@ type KubeletConfiguration struct {
 	Address *string `json:"address,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="port: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	Port *RefusedNumber `json:"port,omitempty" refused:"port: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="port: Talos sets it",reason="FieldValueForbidden"
+	Port *RefusedNumber `json:"port,omitempty" refused:"port: Talos sets it"`
 
 	// +optional
 	ReadOnlyPort *int32 `json:"readOnlyPort,omitempty"`
@@ -66,19 +66,19 @@ type KubeletConfiguration struct {
 	TLSMinVersion *string `json:"tlsMinVersion,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="rotateCertificates: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	RotateCertificates *RefusedFlag `json:"rotateCertificates,omitempty" refused:"rotateCertificates: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="rotateCertificates: Talos sets it",reason="FieldValueForbidden"
+	RotateCertificates *RefusedFlag `json:"rotateCertificates,omitempty" refused:"rotateCertificates: Talos sets it"`
 
 	// +optional
 	ServerTLSBootstrap *bool `json:"serverTLSBootstrap,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="authentication: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	Authentication *RefusedObject `json:"authentication,omitempty" refused:"authentication: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="authentication: Talos sets it",reason="FieldValueForbidden"
+	Authentication *RefusedObject `json:"authentication,omitempty" refused:"authentication: Talos sets it"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="authorization: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	Authorization *RefusedObject `json:"authorization,omitempty" refused:"authorization: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="authorization: Talos sets it",reason="FieldValueForbidden"
+	Authorization *RefusedObject `json:"authorization,omitempty" refused:"authorization: Talos sets it"`
 
 	// +optional
 	RegistryPullQPS *int32 `json:"registryPullQPS,omitempty"`
@@ -147,16 +147,16 @@ type KubeletConfiguration struct {
 	VolumeStatsAggPeriod *KubeDuration `json:"volumeStatsAggPeriod,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="kubeletCgroups: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	KubeletCgroups *RefusedValue `json:"kubeletCgroups,omitempty" refused:"kubeletCgroups: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="kubeletCgroups: Talos sets it",reason="FieldValueForbidden"
+	KubeletCgroups *RefusedValue `json:"kubeletCgroups,omitempty" refused:"kubeletCgroups: Talos sets it"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="systemCgroups: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	SystemCgroups *RefusedValue `json:"systemCgroups,omitempty" refused:"systemCgroups: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="systemCgroups: Talos sets it",reason="FieldValueForbidden"
+	SystemCgroups *RefusedValue `json:"systemCgroups,omitempty" refused:"systemCgroups: Talos sets it"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cgroupRoot: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	CgroupRoot *RefusedValue `json:"cgroupRoot,omitempty" refused:"cgroupRoot: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="cgroupRoot: Talos sets it",reason="FieldValueForbidden"
+	CgroupRoot *RefusedValue `json:"cgroupRoot,omitempty" refused:"cgroupRoot: Talos sets it"`
 
 	// +optional
 	CgroupsPerQOS *bool `json:"cgroupsPerQOS,omitempty"`
@@ -207,8 +207,8 @@ type KubeletConfiguration struct {
 	PodPidsLimit *int64 `json:"podPidsLimit,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="resolvConf: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	ResolvConf *RefusedValue `json:"resolvConf,omitempty" refused:"resolvConf: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="resolvConf: Talos sets it",reason="FieldValueForbidden"
+	ResolvConf *RefusedValue `json:"resolvConf,omitempty" refused:"resolvConf: Talos sets it"`
 
 	// +optional
 	RunOnce *bool `json:"runOnce,omitempty"`
@@ -268,8 +268,8 @@ type KubeletConfiguration struct {
 	EnableControllerAttachDetach *bool `json:"enableControllerAttachDetach,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="protectKernelDefaults: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	ProtectKernelDefaults *RefusedFlag `json:"protectKernelDefaults,omitempty" refused:"protectKernelDefaults: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="protectKernelDefaults: Talos sets it",reason="FieldValueForbidden"
+	ProtectKernelDefaults *RefusedFlag `json:"protectKernelDefaults,omitempty" refused:"protectKernelDefaults: Talos sets it"`
 
 	// +optional
 	MakeIPTablesUtilChains *bool `json:"makeIPTablesUtilChains,omitempty"`
@@ -368,8 +368,8 @@ type KubeletConfiguration struct {
 	EnableDebugFlagsHandler *bool `json:"enableDebugFlagsHandler,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="seccompDefault: Talos sets it and refuses another value",reason="FieldValueForbidden"
-	SeccompDefault *RefusedFlag `json:"seccompDefault,omitempty" refused:"seccompDefault: Talos sets it and refuses another value"`
+	// +kubebuilder:validation:XValidation:rule="false",message="seccompDefault: Talos sets it",reason="FieldValueForbidden"
+	SeccompDefault *RefusedFlag `json:"seccompDefault,omitempty" refused:"seccompDefault: Talos sets it"`
 
 	// +optional
 	MemoryThrottlingFactor *Float64 `json:"memoryThrottlingFactor,omitempty"`

@@ -325,7 +325,7 @@ type OCIMemoryPolicyModeType string
 type PlainURL string
 
 // +kubebuilder:validation:XIntOrString
-// +kubebuilder:validation:Pattern=`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+// +kubebuilder:validation:Pattern=`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$`
 type Quantity intstr.IntOrString
 
 // UnmarshalJSON takes a number or a string.
@@ -337,7 +337,7 @@ func (v *Quantity) UnmarshalJSON(data []byte) error {
 func (v Quantity) MarshalJSON() ([]byte, error) { return intstr.IntOrString(v).MarshalJSON() }
 
 // +kubebuilder:validation:XIntOrString
-// +kubebuilder:validation:Pattern=`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+// +kubebuilder:validation:Pattern=`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$`
 type ResourceQuantity intstr.IntOrString
 
 // UnmarshalJSON takes a number or a string.
@@ -349,7 +349,7 @@ func (v *ResourceQuantity) UnmarshalJSON(data []byte) error {
 func (v ResourceQuantity) MarshalJSON() ([]byte, error) { return intstr.IntOrString(v).MarshalJSON() }
 
 // +kubebuilder:validation:XIntOrString
-// +kubebuilder:validation:Pattern=`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+// +kubebuilder:validation:Pattern=`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$`
 type ResourceQuantityValue intstr.IntOrString
 
 // UnmarshalJSON takes a number or a string.

@@ -71,7 +71,7 @@ type V1alpha1AdminKubeconfigConfig struct {
 	CertLifetime *TimeDuration `json:"certLifetime,omitempty"`
 }
 
-// +kubebuilder:validation:XValidation:rule="!has(self.configuration)||has(self.name)&&self.name in ['PodSecurity']",message="configuration: only PodSecurity has a typed configuration; no other plugin can be configured here",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!has(self.configuration)||has(self.name)&&self.name in ['PodSecurity']",message="configuration: only PodSecurity can be configured here",reason="FieldValueForbidden"
 type V1alpha1AdmissionPluginConfig struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

@@ -108,7 +108,7 @@ func schedulerPlugins() []string {
 func merged() []model.MergedRow {
 	scheduler := model.MergedRow{
 		Name: "KubeSchedulerPluginArgs", As: "KubeScheduler", By: "name",
-		Message: "args: only the plugins in Kubernetes' tree have typed args, each its own; another one takes its args from a file, by extraArgs",
+		Message: "args: each of the plugins in Kubernetes' tree has its own typed args; another plugin has none here",
 	}
 
 	for _, plugin := range schedulerPlugins() {
@@ -120,7 +120,7 @@ func merged() []model.MergedRow {
 		{
 			Name: "AdmissionPluginConfiguration", As: "APIServer", By: "name",
 			Of:      []model.MergedType{{Go: podSecurity + ".PodSecurityConfiguration", For: []string{"PodSecurity"}}},
-			Message: "configuration: only PodSecurity has a typed configuration; no other plugin can be configured here",
+			Message: "configuration: only PodSecurity can be configured here",
 		},
 	}
 }
@@ -161,10 +161,10 @@ func upstreamForms() []model.Override {
 // upstreamRefusals are the fields of other projects' types that no patch may set.
 func upstreamRefusals() []model.Refusal {
 	const (
-		owned   = ": Talos sets it and refuses another value"
+		owned   = ": Talos sets it"
 		windows = ": for Windows only"
 		linux   = ": Talos runs Linux containers"
-		twin    = ": has a field of its own beside backendExtraConfig: "
+		twin    = ": use "
 	)
 
 	rows := []model.Refusal{
