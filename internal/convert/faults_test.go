@@ -16,7 +16,7 @@ var faulty = map[string]string{
 	"a masked value":                "machine:\n  registries: {}\n  sysctls: {a: '********'}\n",
 	"an empty credential":           head("WireguardConfig", "name: wg0\nprivateKey: ''\n"),
 	"without a file for secrets":    head("WireguardConfig", "name: wg0\nprivateKey: hunter2\npeers: [{presharedKey: hunter3}]\n"),
-	"many mistakes in one document": "machine:\n  kubelt: {}\n  install: {disk: [a], wipe: maybe}\n  network:\n    interfaces: [{interface: eth0, mtu: big}, {interfase: eth1}]\n  token: hunter2\n",
+	"many mistakes in one document": "machine:\n  kubelt: {}\n  install: {disk: [a], wipe: maybe}\n  network:\n    interfaces: [{interface: eth0, mtu: big}, {iface: eth1}]\n  token: hunter2\n",
 
 	"a JSON patch":                       "- op: replace\n  path: /machine/network/hostname\n  value: hunter2\n",
 	"a JSON patch that removes":          `[{"op": "remove", "path": "/cluster/apiServer/admissionControl/0"}]`,

@@ -51,6 +51,11 @@ func foreign(root *yaml.Node) string {
 		return foreignFile(root)
 	}
 
+	return foreignObject(root, kind, apiVersion)
+}
+
+// foreignObject tells objects of Kubernetes.
+func foreignObject(root *yaml.Node, kind, apiVersion string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 
 	switch {
