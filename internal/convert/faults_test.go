@@ -57,6 +57,7 @@ var faulty = map[string]string{
 	"a document deleted and set again":   head("HostnameConfig", "$patch: delete\n---\n") + head("HostnameConfig", "hostname: a\n"),
 	"a field deleted and set again":      "machine: {install: {$patch: delete}}\n---\nmachine: {install: {disk: /dev/sda}}\n",
 	"an element deleted and set again":   "machine: {network: {interfaces: [{interface: eth0, $patch: delete}, {interface: eth1}, {interface: eth0, mtu: 9000}]}}\n",
+	"nothing is set but nulls":           "machine:\ncluster: ~\n",
 	"nothing is set":                     "version: v1alpha1\n",
 	"YAML that is none":                  "machine: [\n",
 }

@@ -38,7 +38,8 @@ func FuzzConvert(f *testing.F) {
 		f.Add(tc.patch)
 	}
 
-	for _, file := range slices.Concat(glob(f, "good"), glob(f, "wrong")) {
+	// Those that are wrong take long to begin with, and what is wrong is among the faulty ones.
+	for _, file := range glob(f, "good") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)

@@ -239,11 +239,19 @@ func (s *source) at(pointer string) Place {
 	return place
 }
 
-// isEmpty says that a legacy document sets nothing. Of other kinds, a document with a name alone can be one.
+// isEmpty says that a legacy document sets nothing; a null says nothing. Of other kinds, a document with a name alone can be one.
 func (s *source) isEmpty() bool {
-	_, version := child(s.root, "version")
+	if s.id.Kind != merge.LegacyKind {
+		return false
+	}
 
-	return s.id.Kind == merge.LegacyKind && (len(s.root.Content) == 0 || version != nil && len(s.root.Content) == 2)
+	for i := 0; i+1 < len(s.root.Content); i += 2 {
+		if s.root.Content[i].Value != "version" && !isNull(s.root.Content[i+1]) {
+			return false
+		}
+	}
+
+	return true
 }
 
 // inOrder sorts the faults by line.
