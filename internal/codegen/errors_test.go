@@ -18,7 +18,7 @@ import (
 // problemKinds are those of testdata/errors/problems.
 var problemKinds = []string{
 	"Good", "SpecialStruct", "SpecialEnum", "ShortEnum", "OtherMerge", "FreeForm", "AnyField", "FloatField", "IntKeys", "Untagged", "Recursive", "Nameless",
-	"SameGoName", "SameWireName", "InlineMap", "NoStruct", "SameTypeName",
+	"SoundsSecret", "SameGoName", "SameWireName", "InlineMap", "NoStruct", "SameTypeName",
 }
 
 // only offers one kind of the package problems and denies the others.
@@ -121,6 +121,22 @@ func TestModelErrors(t *testing.T) {
 		"row without a reason": {
 			good(func(t *model.Tables) { t.Lists = []model.ListRow{{Go: "registry.Size"}} }),
 			"list registry.Size: the row gives no reason",
+		},
+		"field that is called like a secret": {
+			only("SoundsSecret"),
+			"kind SoundsSecret: inner[].apiToken: field errors/problems.sounding.Text is called like a secret; refuse it, let it come by reference, or say why it is harmless",
+		},
+		"secret that its name does not tell": {
+			good(func(t *model.Tables) { t.Secrets = []model.SecretRow{{Go: owner + "Text", Reason: "why"}} }),
+			"kind Good: text: field errors/problems.Good.Text is called like a secret",
+		},
+		"unused secret": {
+			good(func(t *model.Tables) { t.Secrets = []model.SecretRow{{Go: owner + "Gone", Reason: "why"}} }),
+			"secret errors/problems.Good.Gone: the row matches nothing",
+		},
+		"harmless field that sounds like nothing": {
+			good(func(t *model.Tables) { t.Harmless = []model.HarmlessRow{{Go: owner + "Text", Reason: "why"}} }),
+			"harmless errors/problems.Good.Text: the row matches nothing",
 		},
 		"unused reference": {
 			good(func(t *model.Tables) {

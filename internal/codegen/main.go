@@ -59,6 +59,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 
+	if _, err := os.Stdout.Write(emit.SecretReport(api)); err != nil {
+		return fmt.Errorf("print the secret report: %w", err)
+	}
+
 	pages, err := referencePages(api, since, decisions)
 	if err != nil {
 		return err

@@ -301,3 +301,28 @@ func pathOf(tree any, pointer string) (string, bool) {
 
 	return path, tree != nil
 }
+
+// TestSecretsInPlaceOfReferences: who writes a secret where a reference belongs is told so, without the secret.
+func TestSecretsInPlaceOfReferences(t *testing.T) {
+	server := newAPIServer(t)
+	fields := taggedFields("resolves")
+
+	if len(fields) < 30 {
+		t.Fatalf("found %d references; the walk misses some", len(fields))
+	}
+
+	for _, f := range fields {
+		for i, value := range []any{secret, 4711, []any{secret}, map[string]any{"secretKeyRef": secret}, map[string]any{"A": secret}, map[string]any{"name": []any{secret}}} {
+			t.Run(strings.Join(f.path, ".")+"/"+strconv.Itoa(i), func(t *testing.T) {
+				err := server.validate(t, f.document(t, value)).ToAggregate()
+				if err == nil {
+					t.Fatal("accepted")
+				}
+
+				if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "4711") {
+					t.Errorf("the error shows the value: %v", err)
+				}
+			})
+		}
+	}
+}

@@ -23,8 +23,11 @@ type refusedField struct {
 	message string
 }
 
-// refusedFields walks the types, so that no refused field is left out of the tests.
-func refusedFields() []refusedField {
+// refusedFields are those that the schema refuses.
+func refusedFields() []refusedField { return taggedFields("refused") }
+
+// taggedFields walks the types, so that no field with a tag is left out of the tests.
+func taggedFields(tag string) []refusedField {
 	var out []refusedField
 
 	var walk func(t reflect.Type, path []string)
@@ -42,7 +45,7 @@ func refusedFields() []refusedField {
 				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 				at := append(slices.Clip(path), name)
 
-				if message, refused := f.Tag.Lookup("refused"); refused {
+				if message, tagged := f.Tag.Lookup(tag); tagged {
 					out = append(out, refusedField{path: at, typ: f.Type, owner: t, message: message})
 				} else if f.IsExported() {
 					walk(f.Type, at)

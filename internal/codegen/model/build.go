@@ -39,9 +39,12 @@ func Build(catalog *load.Catalog, tables Tables) (*API, error) {
 		case offered != nil:
 			if doc := b.document(kind, *offered); doc != nil {
 				api.Documents = append(api.Documents, doc)
+				b.secretsOf(doc)
 			}
 		case !decided:
 			b.fail("kind %s (%s): in no table; offer it, deny it with a reason, or say what it waits for", kind.Name, rows.shortType(kind.Type))
+		default:
+			b.deniedSecrets(kind)
 		}
 	}
 
@@ -56,6 +59,8 @@ func Build(catalog *load.Catalog, tables Tables) (*API, error) {
 	for _, s := range b.scalars {
 		api.Scalars = append(api.Scalars, s)
 	}
+
+	api.Secrets = b.secrets
 
 	slices.SortFunc(api.Documents, func(x, y *Document) int { return cmp.Compare(x.Kind, y.Kind) })
 	slices.SortFunc(api.Structs, func(x, y *Struct) int { return cmp.Compare(x.Name, y.Name) })
@@ -75,6 +80,7 @@ type builder struct {
 	scalars map[string]*Scalar
 	names   map[string]string // Go name -> what it mirrors
 	walking map[string]bool   // structs whose fields are being walked, to find recursion
+	secrets []Secret
 	errs    []error
 }
 

@@ -79,7 +79,7 @@ func (b *builder) inlined(v *types.Var, key, at string) []*Field {
 }
 
 func (b *builder) field(v *types.Var, key, wire, at string) *Field {
-	f := &Field{Name: goName(wire), JSON: wire}
+	f := &Field{source: key, goType: v.Type(), Name: goName(wire), JSON: wire}
 	f.Note, f.Remark = b.rows.note(key)
 
 	if message, refused := b.refusalOf(key, wire); refused {

@@ -2,6 +2,8 @@
 
 package model
 
+import "go/types"
+
 // API is everything that is to be emitted.
 type API struct {
 	// Module and Version say which machinery was read.
@@ -12,6 +14,8 @@ type API struct {
 	Structs []*Struct
 	// Scalars are the named scalars in use, sorted by name.
 	Scalars []*Scalar
+	// Secrets tell what becomes of every field that is a secret or is called like one, in the order of kinds.
+	Secrets []Secret
 }
 
 // Document is one member of the union.
@@ -73,6 +77,9 @@ type Field struct {
 	// MaxLength bounds a string or the strings of a list, MaxItems a list or map, Minimum and Maximum an integer.
 	MaxLength, MaxItems int
 	Minimum, Maximum    *int64
+
+	source string     // "path.Type.Field", by machinery's names
+	goType types.Type // nil where no Go field stands behind it
 }
 
 // Shape is the kind of a Type.

@@ -31,6 +31,8 @@ const (
 	inOverrides  = "override of "
 	inNotes      = "note on "
 	inLimits     = "limit of "
+	inHarmless   = "harmless "
+	inSecrets    = "secret "
 	inReferences = "reference for "
 	inUpstream   = "upstream package "
 	inTypeMetas  = "apiVersion and kind of "
@@ -55,6 +57,8 @@ func indexTables(tables Tables) (*rowIndex, error) {
 		index(x, inLimits, tables.Limits, func(r Limit) (string, string) { return r.Go, r.Reason }),
 		index(x, inNotes, tables.Notes, func(r Note) (string, string) { return r.Go, r.Text }),
 		index(x, inObjects, tables.Objects, func(r ObjectRow) (string, string) { return r.Go, r.Reason }),
+		index(x, inHarmless, tables.Harmless, func(r HarmlessRow) (string, string) { return r.Go, r.Reason }),
+		index(x, inSecrets, tables.Secrets, func(r SecretRow) (string, string) { return r.Go, r.Reason }),
 		index(x, inReferences, tables.References, func(r ReferenceRow) (string, string) { return r.Go, r.Reason }),
 		index(x, inUpstream, tables.Upstream, func(r UpstreamPackage) (string, string) { return r.Path, r.As }),
 		index(x, inTypeMetas, tables.TypeMetas, func(r TypeMetaRow) (string, string) { return r.Go, r.reason() }),

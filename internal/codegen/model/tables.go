@@ -27,6 +27,10 @@ type Tables struct {
 	Refusals []Refusal
 	// References are fields whose value comes, or can come, from Secrets and ConfigMaps.
 	References []ReferenceRow
+	// Secrets are fields that are secret although their names do not tell.
+	Secrets []SecretRow
+	// Harmless are fields that only sound like secrets.
+	Harmless []HarmlessRow
 	// Overrides give a single field another form than its Go type has.
 	Overrides []Override
 	// Notes are texts for fields whose form, first version or merge is not plain.

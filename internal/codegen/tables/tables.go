@@ -33,6 +33,8 @@ func Talos() model.Tables {
 		Maps:       append(maps(), model.MapRow{Go: core + ".ResourceList", Reason: "a plain map in JSON"}),
 		Refusals:   refusals(),
 		References: references(),
+		Secrets:    secrets(),
+		Harmless:   harmless(),
 		Objects:    objects(),
 		Overrides:  slices.Concat(overrides(), upstreamForms()),
 		Notes:      slices.Concat(notes(), upstreamNotes()),

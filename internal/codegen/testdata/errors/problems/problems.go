@@ -21,6 +21,7 @@ func init() {
 	registry.Register("Untagged", func(string) any { return &Untagged{} })
 	registry.Register("Recursive", func(string) any { return &Recursive{} })
 	registry.Register("Nameless", func(string) any { return &Nameless{} })
+	registry.Register("SoundsSecret", func(string) any { return &SoundsSecret{} })
 	registry.Register("SameGoName", func(string) any { return &SameGoName{} })
 	registry.Register("SameWireName", func(string) any { return &SameWireName{} })
 	registry.Register("InlineMap", func(string) any { return &InlineMap{} })
@@ -112,6 +113,15 @@ type Nameless struct {
 
 // Name is the key.
 func (*Nameless) Name() string { return "" }
+
+// SoundsSecret has a field that is called like a secret, within a list of structs.
+type SoundsSecret struct {
+	Inner []sounding `yaml:"inner"`
+}
+
+type sounding struct {
+	Text string `yaml:"apiToken"`
+}
 
 // SameGoName has two fields that become one Go name.
 type SameGoName struct {
