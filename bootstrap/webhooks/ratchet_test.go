@@ -57,3 +57,15 @@ func TestCaps(t *testing.T) {
 	g.Expect(capWarnings(many)[maxWarnings]).To(Equal("3 more warnings are not shown"))
 	g.Expect(capWarnings(many[:maxWarnings])).To(HaveLen(maxWarnings))
 }
+
+func TestCountValues(t *testing.T) {
+	for text, want := range map[string]int{
+		`{}`:                            1,
+		`{"a":1}`:                       1,
+		`{"a":1,"b":[1,2,3]}`:           4,
+		`{"a":"1,2,3","b":"\",,"}`:      2,
+		`{"a":"\\","b":2,"c":"\\\",,"}`: 3,
+	} {
+		NewWithT(t).Expect(countValues([]byte(text))).To(Equal(want), text)
+	}
+}

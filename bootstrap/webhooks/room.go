@@ -4,9 +4,11 @@ package webhooks
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -22,16 +24,65 @@ func newRoom() *room { return &room{semaphore.NewWeighted(maxAtOnce)} }
 
 // enter waits for room for the objects of the request, at most as long as the API server waits for the answer. The function that it
 // returns gives the room back.
-func (r *room) enter(ctx context.Context) (leave func(), err error) {
-	request, err := admission.RequestFromContext(ctx)
-	if err != nil {
-		return nil, err
-	}
-
+func (r *room) enter(ctx context.Context, request admission.Request) (leave func(), err error) {
 	size := min(int64(len(request.Object.Raw)+len(request.OldObject.Raw)), maxAtOnce)
 	if err := r.bytes.Acquire(ctx, size); err != nil {
 		return nil, fmt.Errorf("too many large objects are being checked: try again: %w", err)
 	}
 
 	return func() { r.bytes.Release(size) }, nil
+}
+
+// How large a spec may be. What is larger fits into no machine's config, which is kept in a Secret of at most 1 MiB, nor does etcd take much
+// more; and no machine has as many settings. To look at it would only cost.
+const (
+	maxSpec   = 1 << 20
+	maxValues = 20_000
+)
+
+// checkSize refuses a spec that is too large, before it is looked at.
+func checkSize(request admission.Request) *field.Error {
+	var object struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+
+	// It was decoded before, so there is no error.
+	if json.Unmarshal(request.Object.Raw, &object) != nil {
+		return nil
+	}
+
+	tooLong := func(has int, what string, most int) *field.Error {
+		return &field.Error{
+			Type: field.ErrorTypeTooLong, Field: "spec", BadValue: field.OmitValueType{},
+			Detail: fmt.Sprintf("has %d %s, at most %d are allowed: what is larger fits into no machine's config", has, what, most),
+		}
+	}
+
+	if len(object.Spec) > maxSpec {
+		return tooLong(len(object.Spec), "bytes", maxSpec)
+	}
+
+	if values := countValues(object.Spec); values > maxValues {
+		return tooLong(values, "values", maxValues)
+	}
+
+	return nil
+}
+
+// countValues counts the values of a JSON text by the commas between them.
+func countValues(text []byte) int {
+	values, inString := 1, false
+
+	for i := 0; i < len(text); i++ {
+		switch {
+		case inString && text[i] == '\\':
+			i++
+		case text[i] == '"':
+			inString = !inString
+		case !inString && text[i] == ',':
+			values++
+		}
+	}
+
+	return values
 }

@@ -32,7 +32,16 @@ type validator[T client.Object] struct {
 
 // ValidateCreate refuses an object that is wrong by itself.
 func (v *validator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
-	leave, err := v.room.enter(ctx)
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	if tooLarge := checkSize(request); tooLarge != nil {
+		return nil, v.invalid(object, field.ErrorList{tooLarge})
+	}
+
+	leave, err := v.room.enter(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +65,11 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, before, after T) (adm
 		return nil, err
 	}
 
-	leave, err := v.room.enter(ctx)
+	if tooLarge := checkSize(request); tooLarge != nil {
+		return nil, v.invalid(after, field.ErrorList{tooLarge})
+	}
+
+	leave, err := v.room.enter(ctx, request)
 	if err != nil {
 		return nil, err
 	}

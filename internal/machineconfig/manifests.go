@@ -61,7 +61,28 @@ func badManifests(patch *merge.Patch) []finding {
 	return findings
 }
 
-func manifestFault(content string) (err error) {
+func manifestFault(content string) error {
+	var fault error
+
+	err := eachManifest(content, func(manifest *yaml.Node) bool {
+		for _, name := range []string{"apiVersion", "kind"} {
+			if field := manifestField(manifest, name); field == nil || field.ShortTag() != "!!str" || field.Value == "" {
+				fault = errNoManifest
+			}
+		}
+
+		return fault == nil
+	})
+	if err != nil {
+		return errNoYAML
+	}
+
+	return fault
+}
+
+// eachManifest visits the documents of a text that are not empty, until visit says to stop. An error means that the text is no YAML from
+// there on.
+func eachManifest(text string, visit func(*yaml.Node) bool) (err error) {
 	// As where documents are read: the parser has panicked on malformed input before.
 	defer func() {
 		if recover() != nil {
@@ -69,29 +90,53 @@ func manifestFault(content string) (err error) {
 		}
 	}()
 
-	decoder := yaml.NewDecoder(strings.NewReader(content))
+	decoder := yaml.NewDecoder(strings.NewReader(text))
 
 	for {
-		var manifest any
+		var node yaml.Node
 
-		switch err := decoder.Decode(&manifest); {
+		switch err := decoder.Decode(&node); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return errNoYAML
-		case manifest == nil:
+			return err
+		case node.Kind != yaml.DocumentNode || len(node.Content) != 1 || node.Content[0].ShortTag() == "!!null":
 			continue
 		}
 
-		object, _ := manifest.(map[string]any)
-		if apiVersion, _ := object["apiVersion"].(string); apiVersion == "" {
-			return errNoManifest
+		if err := merge.CheckKeys(&node); err != nil {
+			return err
 		}
 
-		if kind, _ := object["kind"].(string); kind == "" {
-			return errNoManifest
+		if !visit(node.Content[0]) {
+			return nil
 		}
 	}
+}
+
+// manifestField is the value of a field, nil when there is none.
+func manifestField(manifest *yaml.Node, name string) *yaml.Node {
+	if manifest.Kind == yaml.AliasNode {
+		manifest = manifest.Alias
+	}
+
+	if manifest.Kind != yaml.MappingNode {
+		return nil
+	}
+
+	for i := 0; i+1 < len(manifest.Content); i += 2 {
+		if manifest.Content[i].Value != name {
+			continue
+		}
+
+		if value := manifest.Content[i+1]; value.Kind == yaml.AliasNode {
+			return value.Alias
+		}
+
+		return manifest.Content[i+1]
+	}
+
+	return nil
 }
 
 // doubleManifests finds inline manifests of one name in both layouts: Talos would apply one of the two.

@@ -79,15 +79,18 @@ func plainSecret(leaf merge.Leaf) error {
 	switch {
 	case isAuthorization(leaf.Pointer):
 		return errAuthorization
-	case loginURL.MatchString(text):
-		return errUserInfo
-	case (isAddress(leaf.Pointer) || wholeURL.MatchString(text)) && merge.HasUserInfo(text):
+	// Most texts have no such sign, and to look for it costs least.
+	case strings.Contains(text, "@") && hasLogin(leaf.Pointer, text):
 		return errUserInfo
 	case holdsSecretManifest(text):
 		return errSecretManifest
 	default:
 		return nil
 	}
+}
+
+func hasLogin(pointer, text string) bool {
+	return loginURL.MatchString(text) || (isAddress(pointer) || wholeURL.MatchString(text)) && merge.HasUserInfo(text)
 }
 
 // isAuthorization tells the header of a login, in whichever map of headers.
@@ -124,46 +127,36 @@ func holdsSecretManifest(text string) (found bool) {
 		return false
 	}
 
-	// As where documents are read: the parser has panicked on malformed input before.
-	defer func() {
-		if recover() != nil {
-			found = false
-		}
-	}()
+	// What comes after the place where it is no YAML is none.
+	_ = eachManifest(text, func(manifest *yaml.Node) bool {
+		found = isSecretWithData(manifest, 0)
 
-	decoder := yaml.NewDecoder(strings.NewReader(text))
+		return !found
+	})
 
-	for {
-		var manifest any
-		if decoder.Decode(&manifest) != nil {
-			return false
-		}
-
-		if isSecretWithData(manifest) {
-			return true
-		}
-	}
+	return found
 }
 
-// isSecretWithData looks into lists of manifests too.
-func isSecretWithData(manifest any) bool {
-	object, ok := manifest.(map[string]any)
-	if !ok {
-		return false
-	}
+// maxLists is how deep lists of manifests are looked into: an alias can make a list that contains itself.
+const maxLists = 3
 
-	if items, ok := object["items"].([]any); ok && slices.ContainsFunc(items, isSecretWithData) {
+// isSecretWithData looks into lists of manifests too, which is in so many lists.
+func isSecretWithData(manifest *yaml.Node, lists int) bool {
+	items := manifestField(manifest, "items")
+	if lists < maxLists && items != nil && items.Kind == yaml.SequenceNode &&
+		slices.ContainsFunc(items.Content, func(item *yaml.Node) bool { return isSecretWithData(item, lists+1) }) {
 		return true
 	}
 
-	if object["kind"] != "Secret" {
+	if kind := manifestField(manifest, "kind"); kind == nil || kind.Value != "Secret" {
 		return false
 	}
 
-	data, _ := object["data"].(map[string]any)
-	stringData, _ := object["stringData"].(map[string]any)
+	return slices.ContainsFunc([]string{"data", "stringData"}, func(name string) bool {
+		data := manifestField(manifest, name)
 
-	return len(data)+len(stringData) > 0
+		return data != nil && data.Kind == yaml.MappingNode && len(data.Content) > 0
+	})
 }
 
 // secretWords are the words by which a variable's name says that its value is a secret.

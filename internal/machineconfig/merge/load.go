@@ -127,7 +127,11 @@ func (d *patchDocument) read(node *yaml.Node, empty config.Document) error {
 
 	target := empty.Clone()
 
-	if err := node.Decode(target); err != nil {
+	if err := CheckKeys(node); err != nil {
+		return err
+	}
+
+	if err := node.Load(target, yaml.WithUniqueKeys(false)); err != nil {
 		return d.blame(target)
 	}
 
