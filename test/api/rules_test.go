@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +28,13 @@ const (
 	patchCRD    = "talosconfigpatches.bootstrap.ichor.maesh.dev"
 )
 
-var api client.Client
+// harnessPatience is how long a program may take on a busy machine.
+const harnessPatience = 5 * time.Minute
+
+var (
+	api        client.Client
+	kubeconfig string
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -48,7 +55,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 
-	api = cluster.Client()
+	api, kubeconfig = cluster.Client(), cluster.KubeconfigPath()
 	code := m.Run()
 
 	if err = cluster.Stop(); err != nil {
