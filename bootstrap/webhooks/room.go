@@ -46,9 +46,8 @@ func checkSize(request admission.Request) *field.Error {
 		Spec json.RawMessage `json:"spec"`
 	}
 
-	// It was decoded before, so there is no error.
-	if json.Unmarshal(request.Object.Raw, &object) != nil {
-		return nil
+	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
+		return &field.Error{Type: field.ErrorTypeInvalid, Field: "spec", BadValue: field.OmitValueType{}, Detail: "cannot be read: is no JSON"}
 	}
 
 	tooLong := func(has int, what string, most int) *field.Error {
