@@ -5,6 +5,8 @@ package machineconfig
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -119,6 +121,25 @@ var components = []component{
 		},
 	},
 	{
+		flags:         []string{"config", "kubeconfig"},
+		legacyPointer: "/cluster/proxy/extraArgs/",
+		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
+			if cluster.ProxyConfig == nil {
+				return nil
+			}
+
+			return cluster.ProxyConfig.ExtraArgsConfig
+		},
+		modern: func(document config.Document) (meta.Args, bool) {
+			proxy, ok := document.(*k8s.KubeProxyConfigV1Alpha1)
+			if !ok {
+				return nil, false
+			}
+
+			return proxy.ProxyExtraArgs, true
+		},
+	},
+	{
 		flags: []string{
 			"cert-file", "client-cert-auth", "data-dir", "key-file", "listen-client-urls", "listen-peer-urls", "name",
 			"peer-cert-file", "peer-client-cert-auth", "peer-key-file", "peer-trusted-ca-file", "trusted-ca-file",
@@ -137,32 +158,78 @@ var components = []component{
 
 var errOwnFlag = errors.New("set by Talos itself, which refuses another value for this flag: remove it")
 
-// ownArgs finds flags that Talos sets itself.
-func ownArgs(merged *merge.Config) []finding {
-	var findings []finding
+// arguments are the extra arguments of one component in one document, with the flags that are not for users there.
+type arguments struct {
+	document merge.ID
+	pointer  string
+	args     meta.Args
+	own      []string
+}
 
-	documents := merged.Documents()
+func (a arguments) finding(flag string, err error) finding {
+	return finding{document: a.document, field: a.pointer + merge.EscapePointer(flag), err: err}
+}
+
+// argumentsOf are the extra arguments in both layouts.
+func argumentsOf(documents []config.Document) []arguments {
+	var all []arguments
+
 	machine, cluster := legacyOf(documents)
 
 	for _, each := range components {
-		args := each.legacy(machine, cluster)
-		for _, flag := range slices.Concat(each.flags, each.legacyFlags) {
-			if _, ok := args[flag]; ok {
-				findings = append(findings, finding{document: merge.ID{Kind: merge.LegacyKind}, field: each.legacyPointer + flag, err: errOwnFlag})
-			}
-		}
+		all = append(all, arguments{
+			document: merge.ID{Kind: merge.LegacyKind}, pointer: each.legacyPointer,
+			args: each.legacy(machine, cluster), own: slices.Concat(each.flags, each.legacyFlags),
+		})
 
 		for _, document := range documents {
-			args, _ := each.modern(document)
-			for _, flag := range each.flags {
-				if _, ok := args[flag]; ok {
-					findings = append(findings, finding{document: merge.IDOf(document), field: "/extraArgs/" + flag, err: errOwnFlag})
-				}
+			if args, ok := each.modern(document); ok {
+				all = append(all, arguments{document: merge.IDOf(document), pointer: "/extraArgs/", args: args, own: each.flags})
+			}
+		}
+	}
+
+	return all
+}
+
+// ownArgs finds flags that Talos sets itself, and flags that no check would find since they are spelt in another way.
+func ownArgs(merged *merge.Config) []finding {
+	var findings []finding
+
+	for _, each := range argumentsOf(merged.Documents()) {
+		for _, flag := range slices.Sorted(maps.Keys(each.args)) {
+			if err := misspeltFlag(flag); err != nil {
+				findings = append(findings, each.finding(flag, err))
+			} else if slices.Contains(each.own, flag) {
+				findings = append(findings, each.finding(flag, errOwnFlag))
 			}
 		}
 	}
 
 	return findings
+}
+
+// flagName is how Talos, and the checks here, know a flag. Kubernetes' programs read client_ca_file as client-ca-file, and the name and
+// the first value of a flag may stand in one word: with either, a flag would pass that is not for users.
+var flagName = regexp.MustCompile(`^[a-z0-9]+([.-][a-z0-9]+)*$`)
+
+// misspeltFlag says how a flag must be spelt.
+func misspeltFlag(flag string) error {
+	if flagName.MatchString(flag) {
+		return nil
+	}
+
+	name, _, hasValue := strings.Cut(flag, "=")
+	if hasValue {
+		return errors.New("has the value in the name of the flag: write the name as the key and the value as its value")
+	}
+
+	right := strings.ReplaceAll(strings.ToLower(strings.TrimLeft(name, "-")), "_", "-")
+	if !flagName.MatchString(right) {
+		return errors.New("is no name of a flag: write it in lower case letters, digits and dashes, without dashes before it")
+	}
+
+	return fmt.Errorf("is not how the flag is spelt: write %s, in lower case, with dashes between its words and none before it", right)
 }
 
 // labelFlag is the kubelet's flag for labels of its own Node.

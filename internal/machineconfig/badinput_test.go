@@ -359,6 +359,61 @@ var badPatches = map[string]badInput{
 		documents:    "  - {kind: KubeAPIServerConfig, kubeAPIServerConfig: {extraArgs: {anonymous-auth: ['true']}}}",
 		at:           bad + "spec.documents[0] | KubeAPIServerConfig | /extraArgs/anonymous-auth",
 	},
+	"API server flags with underscores": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {apiServer: {extraArgs: {client_ca_file: [/var/ca.crt], service_account_key_file: [/var/sa.pub], " +
+			"authorization_mode: [AlwaysAllow], anonymous_auth: ['true']}}}}}",
+		at: bad + "spec.documents[0] | Config | /cluster/apiServer/extraArgs/anonymous_auth",
+	},
+	"trust root of the API server with underscores": {
+		controlPlane: true,
+		documents:    "  - {kind: KubeAPIServerConfig, kubeAPIServerConfig: {extraArgs: {client_ca_file: [/var/ca.crt]}}}",
+		at:           bad + "spec.documents[0] | KubeAPIServerConfig | /extraArgs/client_ca_file",
+	},
+	"role label by the kubelet's flag with an underscore": {
+		documents: "  - {kind: KubeletConfig, kubeletConfig: {extraArgs: {node_labels: ['node-role.kubernetes.io/storage=']}}}",
+		at:        bad + "spec.documents[0] | KubeletConfig | /extraArgs/node_labels",
+	},
+	"kubelet flag with dashes before it, legacy layout": {
+		contract:  "v1.13",
+		documents: "  - {kind: Config, config: {machine: {kubelet: {extraArgs: {--config: [/etc/kubelet.yaml]}}}}}",
+		at:        bad + "spec.documents[0] | Config | /machine/kubelet/extraArgs/--config",
+	},
+	"controller manager flag in upper case": {
+		controlPlane: true,
+		documents:    "  - {kind: KubeControllerManagerConfig, kubeControllerManagerConfig: {extraArgs: {Root_CA_file: [/var/ca.crt]}}}",
+		at:           bad + "spec.documents[0] | KubeControllerManagerConfig | /extraArgs/Root_CA_file",
+	},
+	"scheduler flag with an underscore": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {scheduler: {extraArgs: {authorization_kubeconfig: [/var/k]}}}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/scheduler/extraArgs/authorization_kubeconfig",
+	},
+	"proxy flag that Talos owns": {
+		controlPlane: true,
+		documents:    "  - {kind: KubeProxyConfig, kubeProxyConfig: {extraArgs: {config: [/var/proxy.yaml]}}}",
+		at:           bad + "spec.documents[0] | KubeProxyConfig | /extraArgs/config",
+	},
+	"proxy flag with an underscore, legacy layout": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {proxy: {extraArgs: {bind_address: [0.0.0.0]}}}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/proxy/extraArgs/bind_address",
+	},
+	"etcd flag with a dash before it": {
+		controlPlane: true,
+		documents:    "  - {kind: Config, config: {cluster: {etcd: {extraArgs: {-data-dir: [/var/other]}}}}}",
+		at:           bad + "spec.documents[0] | Config | /cluster/etcd/extraArgs/-data-dir",
+	},
+	"value in the name of a flag": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {apiServer: {extraArgs: {'client-ca-file=/var/ca.crt': ['']}}}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/apiServer/extraArgs/client-ca-file=~1var~1ca.crt",
+	},
+	"name of a flag that is none": {
+		controlPlane: true, contract: "v1.13",
+		documents: "  - {kind: Config, config: {cluster: {apiServer: {extraArgs: {'v --x': ['1']}}}}}",
+		at:        bad + "spec.documents[0] | Config | /cluster/apiServer/extraArgs/v --x",
+	},
 	"role label by the kubelet's flag": {
 		documents: "  - {kind: KubeletConfig, kubeletConfig: {extraArgs: {node-labels: ['example.com/rack=r1,node-role.kubernetes.io/storage=']}}}",
 		at:        bad + "spec.documents[0] | KubeletConfig | /extraArgs/node-labels",
