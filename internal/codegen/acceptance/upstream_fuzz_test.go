@@ -157,7 +157,9 @@ func upstreamFiller(data []byte) *randfill.Filler {
 		func(v *metav1.TypeMeta, _ randfill.Continue) { *v = metav1.TypeMeta{} },
 		func(v *metav1.ObjectMeta, _ randfill.Continue) { *v = metav1.ObjectMeta{Name: "policy"} },
 		func(v *metav1.Time, _ randfill.Continue) { *v = metav1.Time{} },
-		func(v *resource.Quantity, c randfill.Continue) { *v = *resource.NewQuantity(c.Int63(), resource.BinarySI) },
+		func(v *resource.Quantity, c randfill.Continue) {
+			*v = *resource.NewQuantity(c.Int63(), resource.BinarySI)
+		},
 		func(v *resource.QuantityValue, c randfill.Continue) {
 			v.Quantity = *resource.NewMilliQuantity(c.Int63(), resource.DecimalSI)
 		},
