@@ -11,6 +11,7 @@ type BlockDiskSelector struct {
 }
 
 type BlockEncryptionKey struct {
+	// Number of the LUKS slot. Never reuse one for another key.
 	// +optional
 	Slot *int64 `json:"slot,omitempty"`
 
@@ -18,15 +19,19 @@ type BlockEncryptionKey struct {
 	// +kubebuilder:validation:XValidation:rule="false",message="static: a passphrase must not stand in a document; use nodeID, kms or tpm",reason="FieldValueForbidden"
 	Static *RefusedObject `json:"static,omitempty" refused:"static: a passphrase must not stand in a document; use nodeID, kms or tpm"`
 
+	// Derived from the machine's UUID: no secret, only against lost disks.
 	// +optional
 	NodeID *BlockEncryptionKeyNodeID `json:"nodeID,omitempty"`
 
+	// Sealed by a key server on the network.
 	// +optional
 	KMS *BlockEncryptionKeyKMS `json:"kms,omitempty"`
 
+	// Sealed by the machine's TPM.
 	// +optional
 	TPM *BlockEncryptionKeyTPM `json:"tpm,omitempty"`
 
+	// Binds the key to the STATE volume of this installation.
 	// +optional
 	LockToState *bool `json:"lockToState,omitempty"`
 }
@@ -58,6 +63,7 @@ type BlockEncryptionSpec struct {
 	// +optional
 	Provider *BlockEncryptionProviderType `json:"provider,omitempty"`
 
+	// Ways to unlock the volume, each in a LUKS slot of its own.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	Keys []BlockEncryptionKey `json:"keys,omitzero"`
@@ -74,12 +80,13 @@ type BlockEncryptionSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	BlockSize *int64 `json:"blockSize,omitempty"`
 
+	// Flags of cryptsetup, such as no_read_workqueue.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	Options []string `json:"options,omitzero"`
 
-	// Since Talos 1.14.
+	// Lets TRIM through to the disk. Since Talos 1.14.
 	// +optional
 	AllowDiscards *bool `json:"allowDiscards,omitempty"`
 }
@@ -112,9 +119,11 @@ type BlockExternalMountSpec struct {
 }
 
 type BlockFilesystemSpec struct {
+	// xfs is the default.
 	// +optional
 	Type *BlockFilesystemType `json:"type,omitempty"`
 
+	// Turns project quotas on, for limits of local ephemeral storage.
 	// +optional
 	ProjectQuotaSupport *bool `json:"projectQuotaSupport,omitempty"`
 
@@ -124,10 +133,11 @@ type BlockFilesystemSpec struct {
 }
 
 type BlockMountSpec struct {
+	// Mounts with nosuid and nodev. On by default.
 	// +optional
 	Secure *bool `json:"secure,omitempty"`
 
-	// Since Talos 1.14.
+	// Mounts with noatime. Since Talos 1.14.
 	// +optional
 	DisableAccessTime *bool `json:"disableAccessTime,omitempty"`
 }
@@ -136,6 +146,7 @@ type BlockProvisioningSpec struct {
 	// +optional
 	DiskSelector *BlockDiskSelector `json:"diskSelector,omitempty"`
 
+	// Whether an existing volume grows up to maxSize at boot.
 	// +optional
 	Grow *bool `json:"grow,omitempty"`
 
@@ -170,9 +181,11 @@ type BlockTrimConfig struct {
 }
 
 type BlockUserMountSpec struct {
+	// Mounts with noatime.
 	// +optional
 	DisableAccessTime *bool `json:"disableAccessTime,omitempty"`
 
+	// Mounts with nosuid and nodev. On by default.
 	// +optional
 	Secure *bool `json:"secure,omitempty"`
 }
@@ -189,11 +202,13 @@ type BlockVolumeDiscoverySpec struct {
 }
 
 type BlockVolumeSelector struct {
+	// CEL over volume and disk, such as volume.partition_label == "data".
 	// +optional
 	Match *CELExpression `json:"match,omitempty"`
 }
 
 type BlockXFSSpec struct {
+	// Smallest allocation group that mkfs.xfs may make.
 	// +optional
 	MinAllocationGroupSize *BlockByteSize `json:"minAllocationGroupSize,omitempty"`
 }
@@ -201,6 +216,7 @@ type BlockXFSSpec struct {
 // Mounts a partition that exists already, at /var/mnt/<name>.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/existingvolumeconfig
 type ExistingVolumeConfig struct {
+	// Name of the mount: /var/mnt/<name>.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -253,11 +269,13 @@ type FilesystemTrimConfig struct {
 // Adds a volume without a filesystem.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/rawvolumeconfig
 type RawVolumeConfig struct {
+	// Name of the volume: a partition labelled r-<name>, without a filesystem.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
+	// Which disk the volume is made on, and how large.
 	// +optional
 	Provisioning *BlockProvisioningSpec `json:"provisioning,omitempty"`
 
@@ -268,6 +286,7 @@ type RawVolumeConfig struct {
 // Adds a volume for swap.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/block/swapvolumeconfig
 type SwapVolumeConfig struct {
+	// Name of the volume: a partition labelled s-<name>.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -300,6 +319,7 @@ type UserVolumeConfig struct {
 	// +optional
 	Filesystem *BlockFilesystemSpec `json:"filesystem,omitempty"`
 
+	// Encrypts the volume. A volume that exists already stays as it is.
 	// +optional
 	Encryption *BlockEncryptionSpec `json:"encryption,omitempty"`
 
@@ -307,11 +327,11 @@ type UserVolumeConfig struct {
 	// +optional
 	Mount *BlockUserMountSpec `json:"mount,omitempty"`
 
-	// Since Talos 1.14.
+	// Overrides FilesystemTrimConfig for this volume. Since Talos 1.14.
 	// +optional
 	Trim *BlockTrimConfig `json:"trim,omitempty"`
 
-	// Since Talos 1.14.
+	// Overrides FilesystemScrubConfig for this volume. Since Talos 1.14.
 	// +optional
 	Scrub *BlockScrubConfig `json:"scrub,omitempty"`
 }
@@ -325,6 +345,7 @@ type VolumeConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
+	// Which disk the volume is made on, and how large. Not for STATE.
 	// +optional
 	Provisioning *BlockProvisioningSpec `json:"provisioning,omitempty"`
 
@@ -332,6 +353,7 @@ type VolumeConfig struct {
 	// +optional
 	Filesystem *BlockSystemVolumeFilesystemSpec `json:"filesystem,omitempty"`
 
+	// Encrypts the volume when it is made.
 	// +optional
 	Encryption *BlockEncryptionSpec `json:"encryption,omitempty"`
 
@@ -339,11 +361,11 @@ type VolumeConfig struct {
 	// +optional
 	Mount *BlockMountSpec `json:"mount,omitempty"`
 
-	// Since Talos 1.14.
+	// Overrides FilesystemTrimConfig for this volume. Since Talos 1.14.
 	// +optional
 	Trim *BlockTrimConfig `json:"trim,omitempty"`
 
-	// Since Talos 1.14.
+	// Overrides FilesystemScrubConfig for this volume. Since Talos 1.14.
 	// +optional
 	Scrub *BlockScrubConfig `json:"scrub,omitempty"`
 }

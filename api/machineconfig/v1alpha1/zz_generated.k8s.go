@@ -252,9 +252,11 @@ type KubeNetworkConfig struct {
 // Sets the Kubernetes node's addresses, labels, annotations and taints (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubenodeconfig
 type KubeNodeConfig struct {
+	// Runs static pods only: the machine does not become a Node.
 	// +optional
 	SkipNodeRegistration *bool `json:"skipNodeRegistration,omitempty"`
 
+	// Names the Node by host and domain.
 	// +optional
 	RegisterWithFQDN *bool `json:"registerWithFQDN,omitempty"`
 
@@ -262,10 +264,12 @@ type KubeNodeConfig struct {
 	// +optional
 	NodeIP *K8sNodeIPConfig `json:"nodeIP,omitempty"`
 
+	// Labels of the Node.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Labels map[string]string `json:"labels,omitzero"`
 
+	// Annotations of the Node.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Annotations map[string]string `json:"annotations,omitzero"`
@@ -279,6 +283,7 @@ type KubeNodeConfig struct {
 // Sets up the node-local load balancer for the Kubernetes API (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeprismconfig
 type KubePrismConfig struct {
+	// Port on localhost where any API server answers; 7445 is usual.
 	// +optional
 	Port *int64 `json:"port,omitempty"`
 
@@ -294,10 +299,12 @@ type KubeProxyConfig struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
+	// Follows from the Machine's version; leave it out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
 
+	// nftables, iptables or ipvs.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Mode *string `json:"mode,omitempty"`
@@ -306,6 +313,7 @@ type KubeProxyConfig struct {
 	// +optional
 	Config *KubeProxyConfiguration `json:"config,omitempty"`
 
+	// Flags by name, without the dashes. Talos refuses those that it sets itself.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
@@ -379,6 +387,7 @@ type KubeTalosAPIAccessConfig struct {
 // Sets up the kubelet (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/k8s/kubeletconfig
 type KubeletConfig struct {
+	// Follows from the Machine's version; leave it out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
@@ -392,11 +401,13 @@ type KubeletConfig struct {
 	// +kubebuilder:validation:MaxProperties=256
 	ExtraArgs map[string]MetaArgValue `json:"extraArgs,omitzero"`
 
+	// Addresses of the cluster's DNS, if it is not the usual one.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
 	ClusterDNS []string `json:"clusterDNS,omitzero"`
 
+	// Gives pods without a seccomp profile the runtime's.
 	// +optional
 	DefaultRuntimeSeccompProfileEnabled *bool `json:"defaultRuntimeSeccompProfileEnabled,omitempty"`
 }

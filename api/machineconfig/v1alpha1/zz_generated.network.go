@@ -72,6 +72,7 @@ type BlackholeRouteConfig struct {
 // Bonds links into one.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/bondconfig
 type BondConfig struct {
+	// Name of the new link, such as bond0.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -80,6 +81,7 @@ type BondConfig struct {
 	// +optional
 	HardwareAddr *NethelpersHardwareAddr `json:"hardwareAddr,omitempty"`
 
+	// Names of the links that are bonded; at least one.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
@@ -89,6 +91,7 @@ type BondConfig struct {
 	// +optional
 	BondMode *NethelpersBondMode `json:"bondMode,omitempty"`
 
+	// Checks the links every so many milliseconds; 0 never. 100 is usual.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
@@ -130,6 +133,7 @@ type BondConfig struct {
 	// +optional
 	ARPAllTargets *NethelpersARPAllTargets `json:"arpAllTargets,omitempty"`
 
+	// How often the partner is to send: slow (30 s) or fast (1 s). 802.3ad only.
 	// +optional
 	LacpRate *NethelpersLACPRate `json:"lacpRate,omitempty"`
 
@@ -462,6 +466,7 @@ type Layer2VIPConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
+	// Name of the link in the network of the address.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Link *string `json:"link,omitempty"`
@@ -470,6 +475,7 @@ type Layer2VIPConfig struct {
 // Gives a link that a selector finds a name of its own.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/linkaliasconfig
 type LinkAliasConfig struct {
+	// The name by which other documents call the link.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -509,9 +515,11 @@ type LinkConfig struct {
 }
 
 type NetworkAddressConfig struct {
+	// With its prefix length, such as 192.0.2.11/24.
 	// +optional
 	Address *NetipPrefix `json:"address,omitempty"`
 
+	// Metric of the address' own route.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
@@ -667,9 +675,11 @@ type NetworkHostDNSConfig struct {
 }
 
 type NetworkIngressRule struct {
+	// A network that is let in.
 	// +optional
 	Subnet *NetipPrefix `json:"subnet,omitempty"`
 
+	// A part of it that is not.
 	// +optional
 	Except *MetaPrefix `json:"except,omitempty"`
 }
@@ -686,6 +696,7 @@ type NetworkKubeSpanFiltersConfig struct {
 }
 
 type NetworkLinkSelector struct {
+	// CEL over link, such as mac(link.permanent_addr) == "00:1a:2b:3c:4d:5e".
 	// +optional
 	Match *CELExpression `json:"match,omitempty"`
 }
@@ -723,15 +734,19 @@ type NetworkPTPConfig struct {
 }
 
 type NetworkRouteConfig struct {
+	// Such as 10.0.0.0/8. Left out: the default route.
 	// +optional
 	Destination *MetaPrefix `json:"destination,omitempty"`
 
+	// Left out: the destination is on the link.
 	// +optional
 	Gateway *MetaAddr `json:"gateway,omitempty"`
 
+	// Source address of what is sent.
 	// +optional
 	Source *MetaAddr `json:"source,omitempty"`
 
+	// The lowest wins.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
@@ -749,6 +764,7 @@ type NetworkRouteConfig struct {
 // Adds a rule to the ingress firewall.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/networkruleconfig
 type NetworkRuleConfig struct {
+	// A name of your choice, which identifies the rule.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -757,7 +773,7 @@ type NetworkRuleConfig struct {
 	// +optional
 	PortSelector *NetworkRulePortSelector `json:"portSelector,omitempty"`
 
-	// Replaces what earlier layers set.
+	// Who is let in. Replaces what earlier layers set.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	Ingress []NetworkIngressRule `json:"ingress,omitzero"`
@@ -943,19 +959,23 @@ type TimeSyncConfig struct {
 // Adds a VLAN to a link.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/network/vlanconfig
 type VLANConfig struct {
+	// Name of the new link.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
+	// The tag, 1 to 4094.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	VLANID *int32 `json:"vlanID,omitempty"`
 
+	// 802.1q is the default; 802.1ad for the outer tag of QinQ.
 	// +optional
 	VLANMode *NethelpersVLANProtocol `json:"vlanMode,omitempty"`
 
+	// Name of the link that carries the VLAN.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Parent *string `json:"parent,omitempty"`

@@ -50,11 +50,13 @@ type EventSinkConfig struct {
 // Loads a kernel module (Talos 1.14).
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/runtime/kernelmoduleconfig
 type KernelModuleConfig struct {
+	// Name of the module, such as nvme_tcp.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
+	// Parameters of the module, such as max=4.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024
@@ -91,11 +93,13 @@ type OOMConfig struct {
 }
 
 type RuntimeDiskSelectorSpec struct {
+	// CEL over disk, such as disk.size > 100u * GB.
 	// +optional
 	Match *CELExpression `json:"match,omitempty"`
 }
 
 type RuntimeInstallerSpec struct {
+	// Follows from the Talos version; leave it out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
@@ -105,6 +109,7 @@ type RuntimeProvisioningSpec struct {
 	// +optional
 	DiskSelector *RuntimeDiskSelectorSpec `json:"diskSelector,omitempty"`
 
+	// Erases the disk first.
 	// +optional
 	Wipe *bool `json:"wipe,omitempty"`
 }
