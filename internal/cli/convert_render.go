@@ -106,8 +106,8 @@ func trialSet(result *convert.Result, contract version.Contract) *manifest.Set {
 		config := &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: trialCluster}}
 		config.Spec.ConfigContract = contract.String()
 
-		// The document completes what spec.install makes; alone it lacks what Talos requires.
-		if hasPart(patch, machineconfigv1alpha1.KindUnattendedInstallConfig) {
+		// The document completes what spec.install makes, and alone lacks what Talos requires. The legacy one stands beside it.
+		if hasPart(patch, machineconfigv1alpha1.KindUnattendedInstallConfig) || hasLegacyInstall(patch) {
 			config.Spec.Install = bootstrapv1.InstallSpec{Disk: "/dev/sda", Image: "installer.invalid/installer:" + contract.Talos().String()}
 		}
 
@@ -120,6 +120,16 @@ func trialSet(result *convert.Result, contract version.Contract) *manifest.Set {
 func hasPart(patch *bootstrapv1.TalosConfigPatch, kind machineconfigv1alpha1.DocumentKind) bool {
 	for i := range patch.Spec.Documents {
 		if patch.Spec.Documents[i].Kind == kind {
+			return true
+		}
+	}
+
+	return false
+}
+
+func hasLegacyInstall(patch *bootstrapv1.TalosConfigPatch) bool {
+	for i := range patch.Spec.Documents {
+		if config := patch.Spec.Documents[i].Config; config != nil && config.Machine != nil && config.Machine.Install != nil {
 			return true
 		}
 	}

@@ -17,8 +17,10 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 	"github.com/maesh-dev/ichor/internal/suggest"
+	"github.com/maesh-dev/ichor/internal/version"
 )
 
 const (
@@ -65,12 +67,17 @@ func foreignObject(root *yaml.Node, kind, apiVersion string) string {
 		return fmt.Sprintf("is a %s of another provider (%s): convert takes the Talos documents that are in its patches", kind, group)
 	case apiVersion == "v1" && kind == "Config":
 		return "is a kubeconfig: convert takes Talos documents"
-	case grouped || apiVersion == "v1" || kind != "" && has(root, "metadata"):
+	case grouped || apiVersion == "v1" || isManifest(root, kind):
 		return fmt.Sprintf("is a Kubernetes manifest (%s): convert takes Talos documents; to have Talos create it, give it as the content of "+
 			"cluster.inlineManifests or of a KubeInlineManifestConfig", strings.TrimSpace(apiVersion+" "+kind))
 	default:
 		return ""
 	}
+}
+
+// isManifest tells a Kubernetes object without a group by its metadata, which a RAIDArrayConfig has too.
+func isManifest(root *yaml.Node, kind string) bool {
+	return kind != "" && has(root, "metadata") && !slices.Contains(version.Kinds(), kind)
 }
 
 func has(root *yaml.Node, keys ...string) bool {
@@ -129,7 +136,11 @@ func exampleFor(path, op string) string {
 
 // hint adds to an error of the merge where a field belongs that is unknown where it stands, or a document without a kind.
 func hint(root *yaml.Node, id merge.ID, detail *merge.Error) string {
-	if tokens := tokensOf(detail.Pointer); len(tokens) > 0 && detail.Err.Error() == "unknown field" {
+	if detail.Pointer == "" && detail.ID.Kind != "" && slices.ContainsFunc([]string{"machine", "cluster"}, func(key string) bool { return has(root, key) }) {
+		return "; machine: and cluster: are the legacy document, which is written without apiVersion and kind: remove these two"
+	}
+
+	if tokens := tokensOf(detail.Pointer); len(tokens) > 0 && strings.HasPrefix(detail.Err.Error(), "unknown field") && !strings.Contains(detail.Err.Error(), "did you mean") {
 		return fieldHint(id, tokens)
 	}
 
@@ -146,6 +157,8 @@ func hint(root *yaml.Node, id merge.ID, detail *merge.Error) string {
 		switch near := suggest.Nearest(key, legacyKeys); {
 		case near != "":
 			return fmt.Sprintf("; did you mean %s: instead of %s:?", near, key)
+		case wrapsDocuments(root.Content[i+1]):
+			return fmt.Sprintf("; what is below %s: belongs at the top of the file: remove %s:, and put a line with \"---\" between documents", key, key)
 		case hasField(machine.Type, key):
 			return fmt.Sprintf("; %s: belongs below machine:", key)
 		case hasField(clusterField.Type, key):
@@ -156,8 +169,19 @@ func hint(root *yaml.Node, id merge.ID, detail *merge.Error) string {
 	return ""
 }
 
-// fieldHint finds a field by its name one step below where it stands.
+// wrapsDocuments tells a list of documents, as files of other tools have it.
+func wrapsDocuments(node *yaml.Node) bool {
+	return node.Kind == yaml.SequenceNode && len(node.Content) > 0 && !slices.ContainsFunc(node.Content, func(item *yaml.Node) bool {
+		return item.Kind != yaml.MappingNode || headOf(item).Kind == ""
+	})
+}
+
+// fieldHint finds a field by its name one step below where it stands, or where the legacy document's field of that name went.
 func fieldHint(id merge.ID, tokens []string) string {
+	if write := machineconfig.MovedField(id.Kind, tokens); write != "" {
+		return "; in this config format it is " + write
+	}
+
 	member, ok := reflect.TypeFor[machineconfigv1alpha1.Document]().FieldByName(id.Kind)
 	if !ok {
 		return ""

@@ -193,6 +193,11 @@ func (w *walker) leaves(document config.Document) map[string]string {
 			continue // said by the kind of the document, or left to be understood
 		}
 
+		var list []string
+		if slices.Contains(w.single, pointer) && yaml.Unmarshal([]byte(text), &list) == nil && len(list) == 1 {
+			text = list[0]
+		}
+
 		if i := strings.LastIndexByte(pointer, '/'); i >= 0 && slices.Contains(w.reordered, pointer[:i]) {
 			name, _, _ := strings.Cut(text, "=")
 			pointer = pointer[:i] + "/" + merge.EscapePointer(name)

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+	"github.com/maesh-dev/ichor/internal/yamlsyntax"
 )
 
 // maxFaults bounds how many faults of one document are told: after so many, nobody reads on.
@@ -77,7 +78,8 @@ func (s *source) parse(data []byte) (ok bool) {
 		}
 
 		if err != nil {
-			s.fault("", 0, "not valid YAML or JSON: "+err.Error())
+			broken := yamlsyntax.Explain(data, err)
+			s.fault("", broken.Line, broken.Message)
 
 			return false
 		}

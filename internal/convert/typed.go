@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+	"github.com/maesh-dev/ichor/internal/suggest"
 )
 
 // typed makes the document of the API from one that Talos takes. Presence in the file decides what is set: an explicit zero is
@@ -83,6 +85,9 @@ type walker struct {
 
 	// reordered are the lists of which entries moved, and credentials the fields that did.
 	reordered, credentials []string
+
+	// single are the lists of one text that say the same as the text.
+	single []string
 }
 
 // root leaves out what says which document it is.
@@ -144,6 +149,10 @@ var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 func (w *walker) own(node *yaml.Node, t reflect.Type, pointer string) any {
 	switch {
 	case node.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+		if len(node.Content) == 1 && node.Content[0].Kind == yaml.ScalarNode {
+			w.single = append(w.single, pointer)
+		}
+
 		return w.items(node, t, pointer)
 	case node.Kind != yaml.ScalarNode:
 		return freeForm(node)
@@ -172,10 +181,35 @@ func (w *walker) text(node *yaml.Node, t reflect.Type, pointer string) any {
 func (w *walker) scalar(node *yaml.Node, t reflect.Type, pointer string) any {
 	value := reflect.New(t)
 	if err := node.Decode(value.Interface()); err != nil {
-		w.s.fault(pointer, node.Line, "want "+t.Kind().String())
+		w.s.fault(pointer, node.Line, wanted(node, t.Kind()))
 	}
 
 	return value.Elem().Interface()
+}
+
+// wanted says what a plain type takes.
+func wanted(node *yaml.Node, kind reflect.Kind) string {
+	var (
+		want  string
+		plain any
+	)
+
+	switch kind {
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.Float32, reflect.Float64:
+		want = "a number"
+	default:
+		want = "a whole number"
+	}
+
+	if yaml.Unmarshal([]byte(node.Value), &plain) == nil && node.ShortTag() == "!!str" {
+		if _, text := plain.(string); !text {
+			return "want " + want + ", and found text: write it without quotes"
+		}
+	}
+
+	return "want " + want
 }
 
 func (w *walker) structure(node *yaml.Node, t reflect.Type, pointer string) any {
@@ -192,7 +226,7 @@ func (w *walker) structure(node *yaml.Node, t reflect.Type, pointer string) any 
 
 		field, ok := fields.byName[key.Value]
 		if !ok {
-			w.s.fault(at, key.Line, "is not offered in a TalosConfigPatch")
+			w.s.fault(at, key.Line, notOffered(key.Value, fields))
 
 			continue
 		}
@@ -213,6 +247,31 @@ func (w *walker) structure(node *yaml.Node, t reflect.Type, pointer string) any 
 
 	return out
 }
+
+// notOffered says that a field is unknown, and which one may be meant.
+func notOffered(name string, known fields) string {
+	var names []string
+
+	for each, field := range known.byName {
+		if _, resolves := field.Tag.Lookup("resolves"); !resolves && refusal(field) == "" {
+			names = append(names, each)
+		}
+	}
+
+	near := cmp.Or(suggest.Nearest(name, names), suggest.Longer(name, names))
+
+	switch {
+	case near != "":
+		return fmt.Sprintf("unknown field; did you mean %s?", near)
+	case len(names) <= maxNamed:
+		return "unknown field; the fields here are " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
+	default:
+		return "unknown field"
+	}
+}
+
+// maxNamed bounds how many fields are named: a longer list helps nobody.
+const maxNamed = 12
 
 // refusal is why no patch can hold a field, empty for one that it can hold.
 func refusal(field reflect.StructField) string {
@@ -357,7 +416,7 @@ func (w *walker) compare(made *machineconfigv1alpha1.Document) {
 	if unusable, ok := errors.AsType[*machineconfigv1alpha1.ReferenceError](err); ok {
 		for _, each := range unusable.Faults {
 			pointer := plainPointer(pathTokens(each.Reference.Path))
-			w.s.fault(pointer, w.s.at(pointer).Line, "cannot come from a Secret: "+each.Message)
+			w.s.fault(pointer, w.s.at(pointer).Line, aboutField(each))
 		}
 
 		return

@@ -231,7 +231,7 @@ const bad = "Cluster layer: TalosConfigPatch bad "
 var badPatches = map[string]badInput{
 	"volume without a size": {
 		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: system_disk}}}}",
-		at:        bad + "spec.documents[0] | UserVolumeConfig/data | ",
+		at:        bad + "spec.documents[0] | UserVolumeConfig/data | /provisioning",
 	},
 	"volume selector with a typing mistake": {
 		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: 'disk.transprt == \"nvme\"'}, minSize: 1GiB}}}",
@@ -252,11 +252,11 @@ var badPatches = map[string]badInput{
 	},
 	"directory with a file system": {
 		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, volumeType: directory, filesystem: {type: xfs}}}",
-		at:        bad + "spec.documents[0] | UserVolumeConfig/data | /volumeType",
+		at:        bad + "spec.documents[0] | UserVolumeConfig/data | /filesystem",
 	},
 	"volume name that is too long": {
 		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: " + strings.Repeat("a", 40) + ", provisioning: {diskSelector: {match: system_disk}, minSize: 1GiB}}}",
-		at:        bad + "spec.documents[0] | UserVolumeConfig/" + strings.Repeat("a", 40) + " | ",
+		at:        bad + "spec.documents[0] | UserVolumeConfig/" + strings.Repeat("a", 40) + " | /name",
 	},
 	"system volume that does not exist": {
 		documents: "  - {kind: VolumeConfig, volumeConfig: {name: ROOT, provisioning: {maxSize: 10GiB}}}",
@@ -293,7 +293,7 @@ var badPatches = map[string]badInput{
 	},
 	"install document without a disk": {
 		documents: "  - {kind: UnattendedInstallConfig, unattendedInstallConfig: {installer: {image: 'registry.example.com/installer:v1'}}}",
-		at:        bad + "spec.documents[0] | UnattendedInstallConfig | ",
+		at:        bad + "spec.documents[0] | UnattendedInstallConfig | /provisioning/diskSelector/match",
 	},
 	"modern document for an older Talos": {
 		contract:  "v1.13",

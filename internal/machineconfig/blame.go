@@ -89,6 +89,10 @@ func (r *render) fault(f finding, culprit int) *Error {
 		Err:    f.err,
 	}
 
+	if f.advice != "" {
+		fault.Err = fmt.Errorf("%w; %s", f.err, f.advice)
+	}
+
 	if f.document != (merge.ID{}) {
 		fault.Document = f.document.String()
 	}
@@ -147,10 +151,8 @@ func (r *render) narrow(culprit int, f finding, document string) (string, string
 		return document, ""
 	}
 
-	for _, each := range set {
-		if !r.hasWithout(merged, each, f) {
-			return each.id.String(), each.pointer
-		}
+	if culprit, ok := r.withoutWhich(merged, set, f); ok {
+		return culprit.id.String(), culprit.pointer
 	}
 
 	// In a document that the step brought, anything may be at fault, what it lacks too.
@@ -178,18 +180,47 @@ func ofDocument(set []address, id merge.ID) []address {
 	return within
 }
 
-// hasWithout says whether the finding is still there when one value is taken out.
-func (r *render) hasWithout(merged *merge.Config, value address, f finding) bool {
+// withoutWhich finds the value without which the finding is not there: the first whose removal brings no other finding, else the first.
+// A name that Talos' words quote, or a field that must be set, takes the finding along too, and is not at fault.
+func (r *render) withoutWhich(merged *merge.Config, set []address, f finding) (address, bool) {
+	var first *address
+
+	before := r.findings(merged)
+
+	for i := range set {
+		left, ok := r.without(merged, set[i])
+		if !ok || slices.ContainsFunc(left, f.same) {
+			continue
+		}
+
+		if !slices.ContainsFunc(left, func(each finding) bool { return !slices.ContainsFunc(before, each.same) }) {
+			return set[i], true
+		}
+
+		if first == nil {
+			first = &set[i]
+		}
+	}
+
+	if first == nil {
+		return address{}, false
+	}
+
+	return *first, true
+}
+
+// without are the findings when one value is taken out. It is false when it cannot be.
+func (r *render) without(merged *merge.Config, value address) ([]finding, bool) {
 	without, err := merged.Clone()
 	if err != nil {
-		return true
+		return nil, false
 	}
 
 	if removed, err := without.Delete(value.id, value.pointer, nil); err != nil || !removed {
-		return true
+		return nil, false
 	}
 
-	return slices.ContainsFunc(r.findings(without), f.same)
+	return r.findings(without), true
 }
 
 // commonPointer is the deepest pointer that is above all the others, or one that is given alone.

@@ -26,6 +26,9 @@ type finding struct {
 	field    string
 	err      error
 
+	// advice is told after the error. It may change with other fields of the document, and does not tell findings apart.
+	advice string
+
 	// source is what to blame where it is not the step that brought the fault.
 	source Source
 }
@@ -191,6 +194,10 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 
 			if tooNew, ok := errors.AsType[*version.TooNewError](err); ok {
 				found.field = tooNew.Field
+
+				if places := legacyPlaces(id.Kind, topFields(merged.ReachedPointers(id))); tooNew.Field == "" && len(places) > 0 {
+					found.advice = "until then it is written in the legacy document, as " + strings.Join(places, ", ")
+				}
 			}
 
 			findings = append(findings, found)
@@ -198,6 +205,18 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 	}
 
 	return findings
+}
+
+// topFields are the fields at the top of a document that pointers lead through.
+func topFields(pointers []string) []string {
+	var fields []string
+
+	for _, pointer := range pointers {
+		field, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+		fields = append(fields, field)
+	}
+
+	return fields
 }
 
 // nowhereToInstall finds a machine that Talos must be installed on, in a format that has the disk in the legacy document.
@@ -249,9 +268,9 @@ func refusedByTalos(provider machineryconfig.Provider, mode validation.RuntimeMo
 	var findings []finding
 
 	known := map[string]bool{}
-	add := func(id merge.ID, errs []error) {
+	add := func(document config.Document, errs []error) {
 		for _, each := range errs {
-			findings = append(findings, finding{document: id, err: each})
+			findings = append(findings, explained(document, each))
 			known[each.Error()] = true
 		}
 	}
@@ -259,15 +278,13 @@ func refusedByTalos(provider machineryconfig.Provider, mode validation.RuntimeMo
 	legacyDocument := provider.RawV1Alpha1()
 
 	for _, document := range provider.Documents() {
-		id := merge.IDOf(document)
-
 		if validator, ok := document.(config.Validator); ok {
 			_, err := validator.Validate(mode, validation.WithLocal())
-			add(id, flatten(err))
+			add(document, flatten(err))
 		}
 
 		if validator, ok := document.(container.V1Alpha1ConflictValidator); ok && legacyDocument != nil {
-			add(id, flatten(validator.V1Alpha1ConflictValidate(legacyDocument)))
+			add(document, flatten(validator.V1Alpha1ConflictValidate(legacyDocument)))
 		}
 	}
 

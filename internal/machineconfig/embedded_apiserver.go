@@ -150,6 +150,11 @@ func checkAuthorizerWebhook(object map[string]any) []mistake {
 		return mistakes
 	}
 
+	if webhook.ConnectionInfo.Type == apiserver.AuthorizationWebhookConnectionInfoTypeInCluster {
+		mistakes = append(mistakes, mistake{"/connectionInfo/type", errors.New("is InClusterConfig, which an API server does not take for its own requests: " +
+			"use KubeConfigFile, and set kubeConfigFile to a file on the machine")})
+	}
+
 	if file := webhook.ConnectionInfo.KubeConfigFile; webhook.ConnectionInfo.Type == apiserver.AuthorizationWebhookConnectionInfoTypeKubeConfigFile {
 		if file == nil || !path.IsAbs(*file) {
 			mistakes = append(mistakes, mistake{"/connectionInfo/kubeConfigFile", errors.New("must be the absolute path of a file on the machine")})

@@ -52,7 +52,7 @@ const (
 	provider     = "name: ecr, apiVersion: credentialprovider.kubelet.k8s.io/v1, matchImages: ['*.ecr.example.com'], defaultCacheDuration: 12h"
 	issuer       = "issuer: {url: 'https://login.example.com', audiences: [kubernetes]}, claimMappings: {username: {claim: sub, prefix: 'oidc:'}}"
 	webhook      = "timeout: 3s, subjectAccessReviewVersion: v1, matchConditionSubjectAccessReviewVersion: v1, failurePolicy: Deny"
-	inCluster    = "connectionInfo: {type: InClusterConfig}"
+	byFile       = "connectionInfo: {type: KubeConfigFile, kubeConfigFile: /var/webhook.yaml}"
 )
 
 // TestWrongEmbedded has what the programs that Talos runs would not start with, or would ignore.
@@ -183,12 +183,13 @@ var wrongAuthentication = map[string]struct{ config, field, says string }{
 }
 
 var wrongAuthorizer = map[string]struct{ config, field, says string }{
-	"long timeout":     {"{" + strings.Replace(webhook, "3s", "90s", 1) + ", " + inCluster + "}", "/timeout", "<= 30s"},
-	"no policy":        {"{" + strings.Replace(webhook, "failurePolicy: Deny", "unauthorizedTTL: 1s", 1) + ", " + inCluster + "}", "/failurePolicy", "required value"},
+	"long timeout":     {"{" + strings.Replace(webhook, "3s", "90s", 1) + ", " + byFile + "}", "/timeout", "<= 30s"},
+	"no policy":        {"{" + strings.Replace(webhook, "failurePolicy: Deny", "unauthorizedTTL: 1s", 1) + ", " + byFile + "}", "/failurePolicy", "required value"},
 	"no connection":    {"{" + webhook + "}", "/connectionInfo/type", "required value"},
+	"in cluster":       {"{" + webhook + ", connectionInfo: {type: InClusterConfig}}", "/connectionInfo/type", "use KubeConfigFile"},
 	"relative path":    {"{" + webhook + ", connectionInfo: {type: KubeConfigFile, kubeConfigFile: webhook.yaml}}", "/connectionInfo/kubeConfigFile", "absolute path"},
-	"unknown field":    {"{" + webhook + ", " + inCluster + ", cacheTTL: 5m}", "/cacheTTL", "is not known"},
-	"wrong expression": {"{" + webhook + ", " + inCluster + ", matchConditions: [{expression: request.usr}]}", "/matchConditions/0/expression", "compilation failed"},
+	"unknown field":    {"{" + webhook + ", " + byFile + ", cacheTTL: 5m}", "/cacheTTL", "is not known"},
+	"wrong expression": {"{" + webhook + ", " + byFile + ", matchConditions: [{expression: request.usr}]}", "/matchConditions/0/expression", "compilation failed"},
 }
 
 // TestRightEmbedded has what people really set: it must go through.
@@ -213,7 +214,7 @@ func TestRightEmbedded(t *testing.T) {
 		"pod security":  {"podSecurity", "{" + securityHead + ", defaults: {enforce: privileged, audit: restricted}, exemptions: {namespaces: [longhorn-system]}}"},
 		"OIDC":          {"authentication", "{jwt: [{" + issuer + ", claimValidationRules: [{expression: 'claims.exp - claims.nbf <= 86400', message: too long}]}]}"},
 		"no anonymous":  {"authentication", "{anonymous: {enabled: false}}"},
-		"webhook":       {"authorizer", "{" + webhook + ", " + inCluster + ", matchConditions: [{expression: has(request.resourceAttributes)}]}"},
+		"webhook":       {"authorizer", "{" + webhook + ", " + byFile + ", matchConditions: [{expression: has(request.resourceAttributes)}]}"},
 		"webhook, file": {"authorizer", "{" + webhook + ", connectionInfo: {type: KubeConfigFile, kubeConfigFile: /var/webhook.yaml}}"},
 	} {
 		for _, contract := range []string{"v1.14", "v1.13"} {
@@ -278,7 +279,7 @@ func TestDoubles(t *testing.T) {
 			"Config: /cluster/inlineManifests/0/name: is the name of KubeInlineManifestConfig/cni too",
 		},
 		"a name that is none": {
-			"v1.14", "{apiVersion: v1alpha1, kind: KubeAuthorizerConfig, name: My_Hook, type: Webhook, webhook: {" + webhook + ", " + inCluster + "}}",
+			"v1.14", "{apiVersion: v1alpha1, kind: KubeAuthorizerConfig, name: My_Hook, type: Webhook, webhook: {" + webhook + ", " + byFile + "}}",
 			"KubeAuthorizerConfig/My_Hook: /name: the API server takes only names of lower case",
 		},
 	} {

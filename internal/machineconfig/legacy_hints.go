@@ -203,6 +203,50 @@ func (m moved) finding(contract version.Contract, modern merge.ID) finding {
 	}
 }
 
+// MovedField says where a setting is written that the legacy document had under the last of the tokens, and a modern document of the
+// kind does not have under that name. It is empty when nothing is known.
+func MovedField(kind string, tokens []string) string {
+	if len(tokens) != 1 {
+		return ""
+	}
+
+	for _, row := range movedSettings {
+		if row.kind == kind && strings.HasSuffix(row.pointer, "/"+tokens[0]) {
+			return row.write
+		}
+	}
+
+	return ""
+}
+
+// legacyPlaces are the pointers in the legacy document of what a modern document of the kind sets, for machines whose Talos does not
+// know the kind. Fields are those at the top of the document. Where none of them is known the legacy part as a whole is named.
+func legacyPlaces(kind string, fields []string) []string {
+	var places, whole []string
+
+	for _, row := range movedSettings {
+		if row.kind != kind {
+			continue
+		}
+
+		_, within, ok := strings.Cut(row.write, kind+" (")
+		field, _, _ := strings.Cut(strings.TrimSuffix(within, ")"), ".")
+
+		switch {
+		case row.write == kind || strings.HasPrefix(row.write, kind+","):
+			whole = append(whole, row.pointer)
+		case ok && slices.Contains(fields, field):
+			places = append(places, row.pointer)
+		}
+	}
+
+	if len(places) > 0 {
+		return places
+	}
+
+	return whole
+}
+
 // tree is a document as maps and lists, with what is set in it.
 func tree(document config.Document) (map[string]any, error) {
 	data, err := encoder.NewEncoder(document, encoder.WithComments(encoder.CommentsDisabled)).Encode()

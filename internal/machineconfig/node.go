@@ -79,6 +79,7 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	findings = append(findings, labelFlags(documents)...)
 	findings = append(findings, doubleManifests(documents)...)
 	findings = append(findings, hiddenVolumes(documents)...)
+	findings = append(findings, badHardwareAddresses(documents)...)
 	findings = append(findings, r.wrongEmbedded(documents)...)
 
 	return append(findings, r.missingVital(merged)...)
@@ -185,6 +186,13 @@ func (r *render) notices(merged *merge.Config) []string {
 					"%s: %s: a worker registers this taint at its first boot only; change it later through spec.taints of the Machine",
 					settings.id, settings.pointer("taints", key)))
 			}
+		}
+	}
+
+	for _, settings := range nodeSettingsOf(merged) {
+		for _, unknown := range storage.UnknownDiskFields(settings.annotations[storage.LonghornDisksConfigAnnotation]) {
+			notices = append(notices, fmt.Sprintf("%s: %s: %s",
+				settings.id, settings.pointer("annotations", storage.LonghornDisksConfigAnnotation), unknown))
 		}
 	}
 

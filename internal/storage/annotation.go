@@ -8,12 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/maesh-dev/ichor/internal/suggest"
 )
 
 const (
@@ -59,6 +63,54 @@ func CheckDisksConfig(value string) error {
 	}
 
 	return errors.Join(errs...)
+}
+
+// UnknownDiskFields says which fields in the value of the annotation LonghornDisksConfigAnnotation Longhorn does not have. It overlooks
+// them, and where one is mistyped the disk is not what its writer wanted.
+func UnknownDiskFields(value string) []string {
+	var disks []map[string]json.RawMessage
+
+	if json.Unmarshal([]byte(value), &disks) != nil {
+		return nil // told by CheckDisksConfig, or no annotation
+	}
+
+	var known []string
+
+	for field := range reflect.TypeFor[longhornDisk]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		known = append(known, name)
+	}
+
+	var unknown []string
+
+	for i, disk := range disks {
+		for _, name := range slices.Sorted(maps.Keys(disk)) {
+			// Longhorn's decoder takes a name in any case.
+			if slices.ContainsFunc(known, func(field string) bool { return strings.EqualFold(field, name) }) {
+				continue
+			}
+
+			message := fmt.Sprintf("disk %d: Longhorn has no field %q and overlooks it", i, name)
+			if near := cmp.Or(suggest.Nearest(name, known), suggest.Longer(name, known), begins(name, known)); near != "" {
+				message += fmt.Sprintf("; did you mean %q?", near)
+			}
+
+			unknown = append(unknown, message)
+		}
+	}
+
+	return unknown
+}
+
+// begins gives the field that begins as a name does, but for the name's last letter: allowScheduling for allowSchedule.
+func begins(name string, fields []string) string {
+	for _, field := range fields {
+		if len(name) > 4 && strings.HasPrefix(field, name[:len(name)-1]) {
+			return field
+		}
+	}
+
+	return ""
 }
 
 func checkDisk(i int, disk longhornDisk) error {

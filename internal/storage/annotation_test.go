@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/maesh-dev/ichor/internal/storage"
 )
 
@@ -74,6 +76,36 @@ func TestCheckNodeTags(t *testing.T) {
 			got := errorText(storage.CheckNodeTags(tc.value))
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("error %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestUnknownDiskFields(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		value string
+		want  []string
+	}{
+		"nothing":         {value: ""},
+		"all known":       {value: `[{"path": "/var/mnt/a", "allowScheduling": true, "diskType": "filesystem"}]`},
+		"in another case": {value: `[{"Path": "/var/mnt/a", "ALLOWSCHEDULING": true}]`},
+		"mistyped": {
+			value: `[{"path": "/var/mnt/a"}, {"path": "/var/mnt/b", "allowSchedule": true, "size": "1Gi"}]`,
+			want: []string{
+				`disk 1: Longhorn has no field "allowSchedule" and overlooks it; did you mean "allowScheduling"?`,
+				`disk 1: Longhorn has no field "size" and overlooks it`,
+			},
+		},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if diff := cmp.Diff(test.want, storage.UnknownDiskFields(test.value)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}

@@ -29,6 +29,32 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
+// Longer gives the one candidate that ends with the name, or begins with it, as a word of its own: "bondMode" for "mode". It gives ""
+// when there is none, or more than one.
+func Longer(name string, candidates []string) string {
+	if len(name) <= mistakes {
+		return ""
+	}
+
+	capital := strings.ToUpper(name[:1]) + name[1:]
+	found := ""
+
+	for _, candidate := range candidates {
+		rest, begins := strings.CutPrefix(candidate, name)
+		if !strings.HasSuffix(candidate, capital) && (!begins || rest == "" || rest[0] < 'A' || rest[0] > 'Z') {
+			continue
+		}
+
+		if found != "" {
+			return ""
+		}
+
+		found = candidate
+	}
+
+	return found
+}
+
 // distance is the number of letters to add, drop or change.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)

@@ -42,3 +42,29 @@ func TestNearest(t *testing.T) {
 		})
 	}
 }
+
+func TestLonger(t *testing.T) {
+	t.Parallel()
+
+	fields := []string{"bondMode", "vlanMode", "lacpRate", "hardwareAddr", "mtu", "minSize"}
+
+	tests := map[string]struct{ name, want string }{
+		"the last word":        {"rate", "lacpRate"},
+		"the first words":      {"hardware", "hardwareAddr"},
+		"of several":           {"mode", ""},
+		"no word of its own":   {"ardwareAddr", ""},
+		"part of a first word": {"hard", ""},
+		"too short":            {"mi", ""},
+		"nothing":              {"", ""},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if got := suggest.Longer(tc.name, fields); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -60,7 +60,7 @@ func TestCheck(t *testing.T) {
 			config + "spec: {clusterName: a, registries: [{host: ghcr.io, endpoints: [{url: 'https://user:hunter2@mirror'}]}]}",
 			[]admission.Finding{{
 				"spec.registries[0].endpoints[0].url",
-				`should match '^https?://[^@\s]+$'; url of the mirror, with scheme, for example "https://mirror.example.com/v2/docker.io". ` +
+				`must be a URL such as https://example.com/path, without a user; url of the mirror, with scheme, for example "https://mirror.example.com/v2/docker.io". ` +
 					"Credentials in it are refused: use authSecretRef of the mirror host's own entry",
 			}},
 		},

@@ -30,6 +30,10 @@ func inContext(root *structuralschema.Structural, err *field.Error, message stri
 		return message
 	}
 
+	if form, ok := formOf(message); ok {
+		message = form
+	}
+
 	description := descriptionOf(root, err.Field)
 	if description == "" {
 		return message

@@ -3,7 +3,6 @@
 package manifest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -12,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/maesh-dev/ichor/internal/yamlsyntax"
 )
 
 // Ref names an object.
@@ -56,7 +57,12 @@ func (d Document) Syntax() error {
 func (d Document) parse() (*yaml.Node, error) {
 	root := &yaml.Node{}
 	if err := yaml.Unmarshal(d.Data, root); err != nil {
-		return nil, unreadable("%s: not valid YAML or JSON: %w%s", d.Location, err, yamlAdvice(d.Data))
+		fault, at := yamlsyntax.Explain(d.Data, err), d.Location
+		if fault.Line > 0 {
+			at.Line = fault.Line
+		}
+
+		return nil, unreadable("%s: %w", at, fault)
 	}
 
 	return root, nil
@@ -139,23 +145,4 @@ func objects(location Location, content map[string]any, node *yaml.Node, namespa
 	}
 
 	return all, errors.Join(faults...)
-}
-
-// yamlAdvice tells of the mistakes that the parser's own words do not explain.
-func yamlAdvice(data []byte) string {
-	for line := range bytes.Lines(data) {
-		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; bytes.ContainsRune(indent, '\t') {
-			return " (YAML is indented with spaces: a line here begins with a tab)"
-		}
-	}
-
-	if bytes.Contains(data, []byte("{{")) {
-		return " (the document has braces of a template, {{ }}: fill it in first)"
-	}
-
-	if bytes.Contains(data, []byte("${")) {
-		return " (the document has variables like ${NAME}: fill them in first, as clusterctl generate does)"
-	}
-
-	return ""
 }

@@ -16,6 +16,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/cli/admission"
+	"github.com/maesh-dev/ichor/internal/yamlsyntax"
 )
 
 // Problem is something wrong with one object, which the object alone shows.
@@ -186,7 +187,12 @@ func (s *Set) decode(object *Object, into metav1.Object, strict bool) {
 		if object.Kind == "Secret" {
 			s.problem(object, "", "is no valid Secret: the values of data must be base64, those of stringData text")
 		} else {
-			s.problem(object, "", "does not decode: %v%s", err, variableAdvice(data))
+			message := "does not decode: " + err.Error()
+			if advice := yamlsyntax.Leftovers(data); advice != "" {
+				message += " (" + advice + ")"
+			}
+
+			s.problem(object, "", "%s", message)
 		}
 
 		return
@@ -208,8 +214,6 @@ func (s *Set) decode(object *Object, into metav1.Object, strict bool) {
 
 	s.keep(into)
 }
-
-func variableAdvice(data []byte) string { return yamlAdvice(data) }
 
 func (s *Set) keep(object metav1.Object) {
 	switch object := object.(type) {

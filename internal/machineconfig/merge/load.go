@@ -15,6 +15,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/maesh-dev/ichor/internal/yamlsyntax"
 )
 
 // Load parses a patch: one or more Talos documents in YAML or JSON, the modern
@@ -40,7 +42,9 @@ func Load(data []byte) (_ *Patch, err error) {
 		if err := decoder.Decode(&node); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, &Error{Index: index, Err: fmt.Errorf("not valid YAML or JSON: %w", err)}
+			broken := yamlsyntax.Explain(data, err)
+
+			return nil, &Error{Index: index, Line: broken.Line, Err: broken}
 		}
 
 		if node.Kind != yaml.DocumentNode || len(node.Content) != 1 || isNull(node.Content[0]) {

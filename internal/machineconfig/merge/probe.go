@@ -75,16 +75,28 @@ func probeScalar(node *yaml.Node, p *plan, secrets *secretNode) error {
 		return nil
 	case byteFields[p.typ] != nil:
 		return at(node, errors.New("want base64 of PEM text"))
+	case p.custom && node.Kind != yaml.ScalarNode && forms[p.typ] != "":
+		return at(node, fmt.Errorf("want %s, found %s", forms[p.typ], found(node)))
+	case !p.custom && node.ShortTag() == "!!str" && decodesPlain(node, p.typ):
+		return at(node, fmt.Errorf("want %s, found text: write it without quotes", wanted(p.typ)))
 	case !p.custom || node.Kind != yaml.ScalarNode:
 		return at(node, fmt.Errorf("want %s, found %s that is not", wanted(p.typ), found(node)))
 	case p.typ == urlType || p.typ == endpointType:
 		// Not quoted: a URL may hold a password.
 		return at(node, errors.New("want a URL such as https://host:port/path"))
 	case secrets.isSecret():
-		return at(node, errors.New("the value does not have the form that this field wants"))
+		return at(node, errSecretForm)
 	default:
-		return at(node, fmt.Errorf("wrong value %q: %w", node.Value, textError(p.typ, node.Value, err)))
+		return at(node, wrongValue(p.typ, node.Value, textError(p.typ, node.Value, err)))
 	}
+}
+
+// decodesPlain says whether a text in quotes would decode without them.
+func decodesPlain(node *yaml.Node, t reflect.Type) bool {
+	var plain yaml.Node
+
+	return yaml.Unmarshal([]byte(node.Value), &plain) == nil && len(plain.Content) == 1 && plain.Content[0].ShortTag() != "!!str" &&
+		plain.Decode(reflect.New(t).Interface()) == nil
 }
 
 // textError gives the type's own word on a text, without what the YAML decoder

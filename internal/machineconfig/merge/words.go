@@ -73,6 +73,10 @@ func unknownField(p *plan, name string) error {
 		return fmt.Errorf("unknown field; did you mean %q?", near)
 	}
 
+	if near := suggest.Longer(name, names); near != "" {
+		return fmt.Errorf("unknown field; did you mean %q?", near)
+	}
+
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "apiVersion" || name == "kind" })
 	slices.Sort(names)
 
