@@ -204,10 +204,10 @@ func onlyWith(document config.Document) (*merge.Config, error) {
 }
 
 // CheckClusterConfig says what is wrong with a TalosClusterConfig whatever machine it is for, one Error for each fault, and what is
-// probably not meant. The Secrets that it refers to are not looked at. No error has a value of a URL.
+// probably not meant. Of the Secrets that it refers to only the names are looked at. No error has a value of a URL.
 func CheckClusterConfig(object *bootstrapv1.TalosClusterConfig) (warnings []string, err error) {
 	layer := &system{in: &Input{Contract: version.Newest(), Machine: Machine{ControlPlane: true}}}
-	err = errors.Join(layer.registries(object), layer.cni(object))
+	err = errors.Join(layer.registries(object), layer.cni(object), reservedUses(object))
 
 	return layer.warnings, err
 }

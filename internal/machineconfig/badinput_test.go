@@ -214,7 +214,7 @@ var badObjects = map[string]badInput{
 		change: func(t *testing.T, in *machineconfig.Input) {
 			clusterConfig(in).Spec.AcceptedCAsSecretRef = &corev1.LocalObjectReference{Name: "roots"}
 
-			credentials, err := machineconfig.ResolveCredentials(in.ClusterConfig, map[string]map[string][]byte{"roots": {"aggregator.crt": in.Bundle.Certs.K8sAggregator.Crt}})
+			credentials, err := machineconfig.ResolveCredentials(in.ClusterConfig, map[string]machineconfig.Object{"roots": secretWith(map[string][]byte{"aggregator.crt": in.Bundle.Certs.K8sAggregator.Crt})})
 			if err != nil {
 				t.Fatal(err)
 			}

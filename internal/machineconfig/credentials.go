@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,25 +43,50 @@ func (Credentials) String() string { return "credentials(hidden)" }
 // GoString hides the values from %#v.
 func (Credentials) GoString() string { return "credentials(hidden)" }
 
-// SecretNames returns the names of the Secrets that a config needs from a TalosClusterConfig, sorted. They are read in its namespace.
-func SecretNames(config *bootstrapv1.TalosClusterConfig) []string {
-	var names []string
+// secretUse is a reference of a TalosClusterConfig to a Secret.
+type secretUse struct {
+	source Source
+	field  string
+	name   string
+}
 
-	if config == nil {
-		return names
+func (u secretUse) fault(err error) error {
+	return &Error{Reason: ReasonInvalidReference, Source: u.source, Field: u.field, Err: err}
+}
+
+// secretUses are all references that a config needs from a TalosClusterConfig, but for the one to the bundle.
+func secretUses(config *bootstrapv1.TalosClusterConfig) []secretUse {
+	var uses []secretUse
+
+	add := func(layer Layer, path, field string, ref *corev1.LocalObjectReference) {
+		if ref != nil {
+			uses = append(uses, secretUse{Source{Layer: layer, Kind: KindTalosClusterConfig, Name: config.Name, Path: path}, field, ref.Name})
+		}
 	}
 
 	for i := range config.Spec.Registries {
 		registry := &config.Spec.Registries[i]
-		for _, ref := range []*corev1.LocalObjectReference{registry.AuthSecretRef, registry.TLS.CASecretRef, registry.TLS.ClientCertificateSecretRef} {
-			if ref != nil {
-				names = append(names, ref.Name)
-			}
-		}
+		path := fmt.Sprintf("spec.registries[%s]", registry.Host)
+
+		add(LayerSystem, path, "authSecretRef", registry.AuthSecretRef)
+		add(LayerSystem, path, "tls.caSecretRef", registry.TLS.CASecretRef)
+		add(LayerSystem, path, "tls.clientCertificateSecretRef", registry.TLS.ClientCertificateSecretRef)
 	}
 
-	if ref := config.Spec.AcceptedCAsSecretRef; ref != nil {
-		names = append(names, ref.Name)
+	add(LayerBase, "spec.acceptedCAsSecretRef", "", config.Spec.AcceptedCAsSecretRef)
+
+	return uses
+}
+
+// SecretNames returns the names of the Secrets that a config needs from a TalosClusterConfig, sorted. They are read in its namespace.
+func SecretNames(config *bootstrapv1.TalosClusterConfig) []string {
+	if config == nil {
+		return nil
+	}
+
+	var names []string
+	for _, use := range secretUses(config) {
+		names = append(names, use.name)
 	}
 
 	slices.Sort(names)
@@ -68,14 +94,37 @@ func SecretNames(config *bootstrapv1.TalosClusterConfig) []string {
 	return slices.Compact(names)
 }
 
+// reservedUses finds references to Secrets that are the cluster's own by their names.
+func reservedUses(config *bootstrapv1.TalosClusterConfig) error {
+	reserved := reservedNames(config.Spec.ClusterName, config)
+
+	var faults []error
+
+	for _, use := range secretUses(config) {
+		if slices.Contains(reserved, use.name) {
+			faults = append(faults, use.fault(refusedSecret(use.name)))
+		}
+	}
+
+	return errors.Join(faults...)
+}
+
 // ResolveCredentials takes from Secrets, by name, what a TalosClusterConfig refers to. A Secret that does not exist is
-// left out of the map. A missing Secret, and a missing, empty or doubled key, are Errors that name Secret and key, and
+// left out of the map. A Secret that is missing or a cluster's own, and a missing, empty or doubled key, are Errors that name Secret and key, and
 // never a value; all of them are reported at once.
-func ResolveCredentials(config *bootstrapv1.TalosClusterConfig, secrets map[string]map[string][]byte) (Credentials, error) {
+func ResolveCredentials(config *bootstrapv1.TalosClusterConfig, secrets map[string]Object) (Credentials, error) {
 	credentials := Credentials{registries: map[string]registryCredentials{}, resolved: true}
 
 	if config == nil {
 		return credentials, nil
+	}
+
+	if secrets = maps.Clone(secrets); secrets == nil {
+		secrets = map[string]Object{}
+	}
+
+	for _, name := range reservedNames(config.Spec.ClusterName, config) {
+		secrets[name] = Object{refused: true}
 	}
 
 	var faults []error
@@ -116,7 +165,7 @@ type referenceFault struct {
 	err   error
 }
 
-func resolveRegistry(registry *bootstrapv1.Registry, secrets map[string]map[string][]byte) (registryCredentials, []referenceFault) {
+func resolveRegistry(registry *bootstrapv1.Registry, secrets map[string]Object) (registryCredentials, []referenceFault) {
 	var (
 		resolved registryCredentials
 		faults   []referenceFault
@@ -157,10 +206,10 @@ func resolveRegistry(registry *bootstrapv1.Registry, secrets map[string]map[stri
 	return resolved, faults
 }
 
-func (c *registryCredentials) setAuth(username, name string, secrets map[string]map[string][]byte) error {
-	data, ok := secrets[name]
-	if !ok {
-		return missingSecret(name)
+func (c *registryCredentials) setAuth(username, name string, secrets map[string]Object) error {
+	data, err := dataOf(secrets, name)
+	if err != nil {
+		return err
 	}
 
 	forms := []string{bootstrapv1.RegistryPasswordKey, bootstrapv1.RegistryAuthKey, bootstrapv1.RegistryIdentityTokenKey}
@@ -206,10 +255,10 @@ func (c *registryCredentials) setAuth(username, name string, secrets map[string]
 	return nil
 }
 
-func (a *acceptedCAs) resolve(name string, secrets map[string]map[string][]byte) error {
-	data, ok := secrets[name]
-	if !ok {
-		return missingSecret(name)
+func (a *acceptedCAs) resolve(name string, secrets map[string]Object) error {
+	data, err := dataOf(secrets, name)
+	if err != nil {
+		return err
 	}
 
 	targets := []struct {
@@ -251,10 +300,10 @@ func (a *acceptedCAs) resolve(name string, secrets map[string]map[string][]byte)
 
 // secretValues returns the values of the keys, which must exist and must not be empty. One newline at the end is what an
 // editor or `echo` left there, and no registry means it.
-func secretValues(secrets map[string]map[string][]byte, name string, keys ...string) (map[string]string, error) {
-	data, ok := secrets[name]
-	if !ok {
-		return nil, missingSecret(name)
+func secretValues(secrets map[string]Object, name string, keys ...string) (map[string]string, error) {
+	data, err := dataOf(secrets, name)
+	if err != nil {
+		return nil, err
 	}
 
 	values := make(map[string]string, len(keys))
@@ -274,6 +323,20 @@ func secretValues(secrets map[string]map[string][]byte, name string, keys ...str
 	}
 
 	return values, nil
+}
+
+// dataOf is what a Secret holds.
+func dataOf(secrets map[string]Object, name string) (map[string][]byte, error) {
+	object, ok := secrets[name]
+
+	switch {
+	case object.refused:
+		return nil, refusedSecret(name)
+	case !ok:
+		return nil, missingSecret(name)
+	default:
+		return object.data, nil
+	}
 }
 
 // certificatesIn are the certificates under a key. The parser's own words may quote what stands there, so they are not passed on.

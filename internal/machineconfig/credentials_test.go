@@ -107,9 +107,9 @@ func TestResolveCredentials(t *testing.T) {
 			config := &bootstrapv1.TalosClusterConfig{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 			config.Spec.Registries = []bootstrapv1.Registry{tc.registry}
 
-			secrets := map[string]map[string][]byte{}
+			secrets := map[string]machineconfig.Object{}
 			if tc.secret != nil {
-				secrets["creds"] = tc.secret
+				secrets["creds"] = secretWith(tc.secret)
 			}
 
 			credentials, err := machineconfig.ResolveCredentials(config, secrets)

@@ -107,14 +107,19 @@ func withRegistries(t testing.TB, in *machineconfig.Input) {
 	resolve(t, in, nil)
 }
 
+// secretWith is a user's Secret.
+func secretWith(data map[string][]byte) machineconfig.Object {
+	return machineconfig.SecretObject(&corev1.Secret{Type: corev1.SecretTypeOpaque, Data: data})
+}
+
 // resolve gives the Secrets of the registries, and the one named "roots" with trust roots.
 func resolve(t testing.TB, in *machineconfig.Input, roots map[string][]byte) {
 	t.Helper()
 
-	credentials, err := machineconfig.ResolveCredentials(in.ClusterConfig, map[string]map[string][]byte{
-		"mirror":    {"password": []byte(registryPassword + "\n")},
-		"mirror-ca": {"ca.crt": in.Bundle.Certs.K8s.Crt},
-		"roots":     roots,
+	credentials, err := machineconfig.ResolveCredentials(in.ClusterConfig, map[string]machineconfig.Object{
+		"mirror":    secretWith(map[string][]byte{"password": []byte(registryPassword + "\n")}),
+		"mirror-ca": secretWith(map[string][]byte{"ca.crt": in.Bundle.Certs.K8s.Crt}),
+		"roots":     secretWith(roots),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,12 +7,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
@@ -24,26 +21,17 @@ type ObjectKey struct{ Kind, Name string }
 // References are the values of the Secrets and ConfigMaps that the patches of a machine refer to. They exist in memory only, and their
 // text form shows none of them.
 type References struct {
-	objects  map[ObjectKey]map[string][]byte
+	objects  map[ObjectKey]Object
 	resolved bool
+
+	// reserved are the names of Secrets that are not for patches, whatever is in them.
+	reserved []string
 }
 
-// NewReferences takes the data of the objects that ReferencedObjects names. One that does not exist is left out of the map: the patches
+// NewReferences takes the objects that ReferencedObjects names. One that does not exist is left out of the map: the patches
 // that refer to it cannot be used.
-func NewReferences(objects map[ObjectKey]map[string][]byte) References {
+func NewReferences(objects map[ObjectKey]Object) References {
 	return References{objects: objects, resolved: true}
-}
-
-// ConfigMapData is what a ConfigMap holds, text or not.
-func ConfigMapData(configMap *corev1.ConfigMap) map[string][]byte {
-	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
-	maps.Copy(data, configMap.BinaryData)
-
-	for key, text := range configMap.Data {
-		data[key] = []byte(text)
-	}
-
-	return data
 }
 
 // String hides the values from every format verb.
@@ -90,14 +78,28 @@ func objectsOf(document *machineconfigv1alpha1.Document) []ObjectKey {
 
 // value looks a source up.
 func (r References) value(source machineconfigv1alpha1.Source) (string, bool) {
-	value, ok := r.objects[ObjectKey{source.Kind, source.Name}][source.Key]
+	object := r.objects[ObjectKey{source.Kind, source.Name}]
+	if object.refused || r.isReserved(source) {
+		return "", false
+	}
+
+	value, ok := object.data[source.Key]
 
 	return string(value), ok
 }
 
-// missing says what does not exist.
+func (r References) isReserved(source machineconfigv1alpha1.Source) bool {
+	return source.Kind == machineconfigv1alpha1.SourceSecret && slices.Contains(r.reserved, source.Name)
+}
+
+// missing says what does not exist, or may not be referred to.
 func (r References) missing(source machineconfigv1alpha1.Source) error {
-	if _, ok := r.objects[ObjectKey{source.Kind, source.Name}]; !ok {
+	object, ok := r.objects[ObjectKey{source.Kind, source.Name}]
+	if object.refused || r.isReserved(source) {
+		return refusedSecret(source.Name)
+	}
+
+	if !ok {
 		return missingObject(source.Kind, source.Name)
 	}
 
@@ -184,12 +186,12 @@ func (r References) replacer() *strings.Replacer {
 		texts = append(texts, text, quoted[1:len(quoted)-1], base64.StdEncoding.EncodeToString([]byte(text)))
 	}
 
-	for object, data := range r.objects {
-		if object.Kind != machineconfigv1alpha1.SourceSecret {
+	for key, object := range r.objects {
+		if key.Kind != machineconfigv1alpha1.SourceSecret {
 			continue
 		}
 
-		for _, value := range data {
+		for _, value := range object.data {
 			add(string(value), shortestHidden)
 			add(strings.TrimSpace(string(value)), shortestHidden)
 

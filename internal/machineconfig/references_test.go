@@ -25,8 +25,13 @@ spec:
 `
 
 // secretOf is a Secret with one key.
-func secretOf(name, key, value string) map[machineconfig.ObjectKey]map[string][]byte {
-	return map[machineconfig.ObjectKey]map[string][]byte{{Kind: machineconfig.KindSecret, Name: name}: {key: []byte(value)}}
+func secretOf(name, key, value string) map[machineconfig.ObjectKey]machineconfig.Object {
+	return objectOf(machineconfig.KindSecret, name, key, value)
+}
+
+// objectOf is an object with one key.
+func objectOf(kind, name, key, value string) map[machineconfig.ObjectKey]machineconfig.Object {
+	return map[machineconfig.ObjectKey]machineconfig.Object{{Kind: kind, Name: name}: secretWith(map[string][]byte{key: []byte(value)})}
 }
 
 func TestReferences(t *testing.T) {
@@ -89,14 +94,14 @@ func TestMissingReferences(t *testing.T) {
 	const at = "Cluster layer: TalosConfigPatch tunnel spec.documents[1]: WireguardConfig: /privateKeySecretRef: "
 
 	for name, tc := range map[string]struct {
-		objects map[machineconfig.ObjectKey]map[string][]byte
+		objects map[machineconfig.ObjectKey]machineconfig.Object
 		want    string
 	}{
 		"no Secret": {nil, at + `secret "wg" does not exist in the namespace: create it`},
 		"no key":    {secretOf("wg", "public", wireguardKey), at + `secret "wg" has no key "private": add it`},
 		"empty":     {secretOf("wg", "private", "\n"), at + `key "private" of Secret "wg" is empty`},
 		"a ConfigMap of the name": {
-			map[machineconfig.ObjectKey]map[string][]byte{{Kind: machineconfig.KindConfigMap, Name: "wg"}: {"private": []byte(wireguardKey)}},
+			objectOf(machineconfig.KindConfigMap, "wg", "private", wireguardKey),
 			at + `secret "wg" does not exist in the namespace: create it`,
 		},
 	} {
@@ -240,7 +245,7 @@ func TestReferencedContent(t *testing.T) {
 			in := input(t, "v1.14", true)
 			in.Provenance = true
 			in.Patches = append(in.Patches, patch(t, head+tc.document+"]}"))
-			in.References = machineconfig.NewReferences(map[machineconfig.ObjectKey]map[string][]byte{{Kind: tc.kind, Name: "o"}: {"k": []byte(tc.value)}})
+			in.References = machineconfig.NewReferences(objectOf(tc.kind, "o", "k", tc.value))
 
 			config, err := machineconfig.Render(in)
 

@@ -179,12 +179,15 @@ func (c contribution) step() (step, error) {
 func (r *render) addPatches(patches []*Patch) error {
 	var faults []error
 
+	references := r.in.References
+	references.reserved = reservedNames(r.in.Cluster.Name, r.in.ClusterConfig)
+
 	for _, patch := range patches {
 		if len(patch.waiting) > 0 && !r.in.References.resolved {
 			return fmt.Errorf("the Secrets and ConfigMaps that TalosConfigPatch %s refers to have not been resolved", patch.object.Name)
 		}
 
-		patch = patch.resolve(r.in.References)
+		patch = patch.resolve(references)
 
 		if patch.err != nil {
 			faults = append(faults, patch.err)

@@ -20,28 +20,31 @@ func (f filledFields) has(fault *Error) bool {
 
 // withStandIns is the patch with its documents read, whatever they refer to.
 func (p *Patch) withStandIns() (*Patch, filledFields) {
-	objects := map[ObjectKey]map[string][]byte{}
+	objects := map[ObjectKey]Object{}
 	filled := filledFields{}
 
 	for _, i := range p.waiting {
 		for _, reference := range p.object.Spec.Documents[i].References() {
 			object := ObjectKey{reference.Source.Kind, reference.Source.Name}
-			if objects[object] == nil {
-				objects[object] = map[string][]byte{}
+			if _, ok := objects[object]; !ok {
+				objects[object] = Object{data: map[string][]byte{}}
 			}
 
 			field, isPod := fieldOfReference(fieldPointer(reference.Path))
 			filled[documentPath(i)] = append(filled[documentPath(i)], field)
 
 			if isPod {
-				objects[object][reference.Source.Key] = []byte(standInPod)
-			} else if objects[object][reference.Source.Key] == nil {
-				objects[object][reference.Source.Key] = []byte(standIn)
+				objects[object].data[reference.Source.Key] = []byte(standInPod)
+			} else if objects[object].data[reference.Source.Key] == nil {
+				objects[object].data[reference.Source.Key] = []byte(standIn)
 			}
 		}
 	}
 
-	return p.resolve(NewReferences(objects)), filled
+	references := NewReferences(objects)
+	references.reserved = reservedNames(p.object.Spec.ClusterName, nil)
+
+	return p.resolve(references), filled
 }
 
 // fieldOfReference is the field that a reference fills: "/peers/0/presharedKey" of "/peers/0/presharedKeySecretRef", and of a map of

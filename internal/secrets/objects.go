@@ -7,6 +7,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/siderolabs/crypto/x509"
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +70,31 @@ func AuthorityNames(cluster string) []string {
 	}
 
 	return append(names, secret.Name(cluster, secret.ServiceAccount))
+}
+
+// OwnNames are the names of all Secrets of a cluster: the bundle, the certificate authorities and keys that Cluster API names, and the
+// client configurations for Talos and Kubernetes.
+func OwnNames(cluster string) []string {
+	return append(AuthorityNames(cluster), BundleName(cluster), TalosconfigName(cluster), secret.Name(cluster, secret.Kubeconfig))
+}
+
+// IsOwn tells a Secret of any cluster, or the bootstrap data of a machine, from what users keep in Secrets: by its type, which Cluster API
+// gives to all of these, by what it belongs to, or by its name and the cluster's label, as Secrets from elsewhere have them.
+func IsOwn(object *corev1.Secret) bool {
+	if object.Type == clusterv1.ClusterSecretType {
+		return true
+	}
+
+	cluster, labelled := object.Labels[clusterv1.ClusterNameLabel]
+	if labelled && slices.Contains(OwnNames(cluster), object.Name) {
+		return true
+	}
+
+	return slices.ContainsFunc(object.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		group, _, _ := strings.Cut(owner.APIVersion, "/")
+
+		return group == bootstrapv1.GroupVersion.Group || labelled && strings.HasSuffix(group, clusterv1.GroupVersion.Group)
+	})
 }
 
 // BundleSecret is the Secret <cluster>-talos with the bundle, and with the cluster's config contract pinned on it unless the contract is

@@ -13,6 +13,9 @@ import (
 	"github.com/maesh-dev/ichor/internal/validation"
 )
 
+const takenFromNowhere = "holds secrets of a cluster or a machine's bootstrap data, which nothing may be taken from: " +
+	"put the value into a Secret of its own and refer to that"
+
 // look reads an object of the kind and looks at it.
 func look(t *testing.T, kind, spec string) validation.Report {
 	t.Helper()
@@ -82,6 +85,22 @@ func TestFaults(t *testing.T) {
 				`spec.talosAPI.cidrs[0]: Invalid value: must be a network, for example "10.0.0.0/8" or "fd00::/8"`,
 				`spec.talosAPI.endpoints[0]: Invalid value: must be a host or host:port, for example "lb.example.com:50000"`,
 			},
+		},
+		"the cluster's own Secrets, in a cluster config": {
+			"TalosClusterConfig", "{clusterName: a, secretsRef: {name: mine}, acceptedCAsSecretRef: {name: a-ca}, registries: [{host: r.example.com, " +
+				"authSecretRef: {name: mine}, tls: {caSecretRef: {name: corp-ca}, clientCertificateSecretRef: {name: a-etcd}}}]}",
+			[]string{
+				`spec.acceptedCAsSecretRef: Invalid value: secret "a-ca" ` + takenFromNowhere,
+				`spec.registries[r.example.com].authSecretRef: Invalid value: secret "mine" ` + takenFromNowhere,
+				`spec.registries[r.example.com].tls.clientCertificateSecretRef: Invalid value: secret "a-etcd" ` + takenFromNowhere,
+			},
+		},
+		"the cluster's own Secret, in a patch": {
+			"TalosConfigPatch", "{layer: Cluster, clusterName: a, documents: [{kind: Config, config: {machine: {files: [" +
+				"{path: /var/a, op: create, permissions: 420, contentFrom: {secretKeyRef: {name: a-talosconfig, key: talosconfig}}}, " +
+				"{path: /var/b, op: create, permissions: 420, contentFrom: {configMapKeyRef: {name: a-talosconfig, key: k}}}, " +
+				"{path: /var/c, op: create, permissions: 420, contentFrom: {secretKeyRef: {name: corp-ca, key: k}}}]}}}]}",
+			[]string{`spec.documents[0].config.machine.files[0].contentFrom: Invalid value: secret "a-talosconfig" ` + takenFromNowhere},
 		},
 		"contract newer than Talos, of the cluster and of a pool": {
 			"TalosClusterConfig", "{clusterName: a, talos: {version: v1.13.4, configContract: v1.14, pools: [{name: old, version: v1.12.1, machineSelector: {}}]}}",

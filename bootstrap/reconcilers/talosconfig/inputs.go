@@ -101,13 +101,13 @@ func (r *Reconciler) addSelectable(ctx context.Context, namespace client.InNames
 
 // references reads the Secrets and ConfigMaps that the machine's patches refer to. What does not exist is the render's to report.
 func (r *Reconciler) references(ctx context.Context, namespace string, in machineconfig.Input) (machineconfig.References, error) {
-	values := map[machineconfig.ObjectKey]map[string][]byte{}
+	values := map[machineconfig.ObjectKey]machineconfig.Object{}
 
 	for _, object := range machineconfig.ReferencedObjects(in) {
-		data, err := r.read(ctx, namespace, object)
+		content, err := r.read(ctx, namespace, object)
 		switch {
 		case err == nil:
-			values[object] = data
+			values[object] = content
 		case !apierrors.IsNotFound(err):
 			return machineconfig.References{}, fmt.Errorf("%s %s: read: %w", object.Kind, object.Name, err)
 		}
@@ -117,22 +117,20 @@ func (r *Reconciler) references(ctx context.Context, namespace string, in machin
 }
 
 // read gets what a Secret or ConfigMap holds.
-func (r *Reconciler) read(ctx context.Context, namespace string, object machineconfig.ObjectKey) (map[string][]byte, error) {
+func (r *Reconciler) read(ctx context.Context, namespace string, object machineconfig.ObjectKey) (machineconfig.Object, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: object.Name}
 
 	if object.Kind == machineconfig.KindSecret {
 		secret := &corev1.Secret{}
 		err := r.APIReader.Get(ctx, key, secret)
 
-		return secret.Data, err
+		return machineconfig.SecretObject(secret), err
 	}
 
 	configMap := &corev1.ConfigMap{}
-	if err := r.APIReader.Get(ctx, key, configMap); err != nil {
-		return nil, err
-	}
+	err := r.APIReader.Get(ctx, key, configMap)
 
-	return machineconfig.ConfigMapData(configMap), nil
+	return machineconfig.ConfigMapObject(configMap), err
 }
 
 func (in *renderInputs) add(kind string, object client.Object) {
@@ -141,7 +139,7 @@ func (in *renderInputs) add(kind string, object client.Object) {
 
 // credentials reads the Secrets that the TalosClusterConfig refers to.
 func (r *Reconciler) credentials(ctx context.Context, namespace string, config *bootstrapv1.TalosClusterConfig) (machineconfig.Credentials, error) {
-	values := map[string]map[string][]byte{}
+	values := map[string]machineconfig.Object{}
 
 	for _, name := range machineconfig.SecretNames(config) {
 		secret := &corev1.Secret{}
@@ -149,7 +147,7 @@ func (r *Reconciler) credentials(ctx context.Context, namespace string, config *
 		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
 		switch {
 		case err == nil:
-			values[name] = secret.Data
+			values[name] = machineconfig.SecretObject(secret)
 		case !apierrors.IsNotFound(err):
 			return machineconfig.Credentials{}, fmt.Errorf("secret %s: read: %w", name, err)
 		}

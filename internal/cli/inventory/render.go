@@ -123,13 +123,13 @@ func (r *Renderer) Render(subject *Subject, provenance bool) (Result, error) {
 // resolve finds the Secrets and ConfigMaps that the machine's patches refer to. Where that is allowed, a document goes without those that
 // are not among the files: nothing that was made up in their place would be sure to be what Talos takes.
 func (r *Renderer) resolve(input *machineconfig.Input) []StandIn {
-	namespace, values := input.Cluster.Namespace, map[machineconfig.ObjectKey]map[string][]byte{}
+	namespace, values := input.Cluster.Namespace, map[machineconfig.ObjectKey]machineconfig.Object{}
 
 	var missing []machineconfig.ObjectKey
 
 	for _, object := range machineconfig.ReferencedObjects(*input) {
-		if data, ok := r.data(namespace, object); ok {
-			values[object] = data
+		if content, ok := r.content(namespace, object); ok {
+			values[object] = content
 		} else {
 			missing = append(missing, object)
 		}
@@ -163,23 +163,23 @@ func (r *Renderer) resolve(input *machineconfig.Input) []StandIn {
 	return standIns
 }
 
-// data is what a Secret or ConfigMap holds.
-func (r *Renderer) data(namespace string, object machineconfig.ObjectKey) (map[string][]byte, bool) {
+// content is what a Secret or ConfigMap holds.
+func (r *Renderer) content(namespace string, object machineconfig.ObjectKey) (machineconfig.Object, bool) {
 	if object.Kind == machineconfig.KindSecret {
 		secret := find(r.set.Secrets, namespace, object.Name)
 		if secret == nil {
-			return nil, false
+			return machineconfig.Object{}, false
 		}
 
-		return secret.Data, true
+		return machineconfig.SecretObject(secret), true
 	}
 
 	configMap := find(r.set.ConfigMaps, namespace, object.Name)
 	if configMap == nil {
-		return nil, false
+		return machineconfig.Object{}, false
 	}
 
-	return machineconfig.ConfigMapData(configMap), true
+	return machineconfig.ConfigMapObject(configMap), true
 }
 
 // cluster is the machine's Cluster, with a made-up endpoint where that is allowed and needed.
@@ -203,11 +203,11 @@ func (r *Renderer) cluster(subject *Subject) (*clusterv1.Cluster, []StandIn) {
 func (r *Renderer) credentials(config *bootstrapv1.TalosClusterConfig, bundle *bundle) (machineconfig.Credentials, []StandIn, error) {
 	var standIns []StandIn
 
-	values := map[string]map[string][]byte{}
+	values := map[string]machineconfig.Object{}
 
 	for _, name := range machineconfig.SecretNames(config) {
 		if secret := find(r.set.Secrets, config.Namespace, name); secret != nil {
-			values[name] = secret.Data
+			values[name] = machineconfig.SecretObject(secret)
 
 			continue
 		}
@@ -216,7 +216,7 @@ func (r *Renderer) credentials(config *bootstrapv1.TalosClusterConfig, bundle *b
 			continue
 		}
 
-		values[name] = bundle.standIn(config, name)
+		values[name] = machineconfig.SecretObject(&corev1.Secret{Data: bundle.standIn(config, name)})
 		standIns = append(standIns, StandIn{
 			Ref:     manifest.Ref{Kind: machineconfig.KindTalosClusterConfig, Namespace: config.Namespace, Name: config.Name},
 			Field:   "spec",
