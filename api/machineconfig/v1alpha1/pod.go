@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,14 +44,20 @@ func decodePod(text string, secret bool) (json.RawMessage, error) {
 		return nil, errors.New("is not a Pod: want apiVersion v1 and kind Pod")
 	}
 
-	strict, err := kjson.UnmarshalStrict(data, &corev1.Pod{})
+	pod := &corev1.Pod{}
+
+	strict, err := kjson.UnmarshalStrict(data, pod)
 	if err != nil {
 		// The decoder's own words may hold the value.
-		return nil, errors.New("is not a Pod: a field has a value of the wrong form; kubectl apply --dry-run=server names it")
+		return nil, fmt.Errorf("is not a Pod: %w", misshapen(data, reflect.TypeFor[corev1.Pod](), ""))
 	}
 
 	if len(strict) > 0 {
 		return nil, fmt.Errorf("is not a Pod: %w", errors.Join(strict...))
+	}
+
+	if err := incompletePod(pod); err != nil {
+		return nil, fmt.Errorf("is not a whole Pod: %w", err)
 	}
 
 	return data, nil

@@ -123,6 +123,8 @@ spec:
   containers: [{name: a, image: a, resources: {limits: {cpu: 2}}}]
 `
 
+const smallPod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"b"},"spec":{"containers":[{"image":"b","name":"b"}]}}`
+
 func TestContentIsResolved(t *testing.T) {
 	for name, tc := range map[string]struct {
 		document, want string
@@ -166,7 +168,7 @@ func TestContentIsResolved(t *testing.T) {
 		},
 		"pods": {
 			document: `{"kind":"Config","config":{"machine":{"podsFrom":[{"configMapKeyRef":{"name":"c","key":"small"}},{"secretKeyRef":{"name":"s","key":"small"}}]}}}`,
-			want:     `{"machine":{"pods":[{"apiVersion":"v1","kind":"Pod"},{"apiVersion":"v1","kind":"Pod"}]},"version":"v1alpha1"}`,
+			want:     `{"machine":{"pods":[` + smallPod + `,` + smallPod + `]},"version":"v1alpha1"}`,
 			secrets:  []string{"/machine/pods/1"},
 		},
 	} {
@@ -180,7 +182,7 @@ func TestContentIsResolved(t *testing.T) {
 				case "pod":
 					return pod, true
 				case "small":
-					return `{"apiVersion":"v1","kind":"Pod"}`, true
+					return smallPod, true
 				default:
 					return "", false
 				}
@@ -258,7 +260,40 @@ func TestContentErrors(t *testing.T) {
 		},
 		"a pod's wrong value": {
 			static, "{apiVersion: v1, kind: Pod, spec: {terminationGracePeriodSeconds: hunter2}}",
-			`KubeStaticPodConfig: podFrom: key "a" of Secret "s" is not a Pod: a field has a value of the wrong form; kubectl apply --dry-run=server names it`,
+			`KubeStaticPodConfig: podFrom: key "a" of Secret "s" is not a Pod: spec.terminationGracePeriodSeconds: want a whole number`,
+		},
+		"a pod's image that is a number": {
+			public, "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: 1.25}]}}",
+			`KubeStaticPodConfig: podFrom: key "a" of ConfigMap "s" is not a Pod: spec.containers[0].image: want text`,
+		},
+		"a pod's switch": {
+			static, "{apiVersion: v1, kind: Pod, spec: {hostNetwork: hunter2}}",
+			`KubeStaticPodConfig: podFrom: key "a" of Secret "s" is not a Pod: spec.hostNetwork: want true or false`,
+		},
+		"a pod's object": {
+			static, "{apiVersion: v1, kind: Pod, metadata: hunter2}",
+			`KubeStaticPodConfig: podFrom: key "a" of Secret "s" is not a Pod: metadata: want an object`,
+		},
+		"a pod's list": {
+			static, "{apiVersion: v1, kind: Pod, spec: {containers: {name: hunter2}}}",
+			`KubeStaticPodConfig: podFrom: key "a" of Secret "s" is not a Pod: spec.containers: want a list`,
+		},
+		"a pod's quantity": {
+			static, "{apiVersion: v1, kind: Pod, spec: {containers: [{}, {resources: {limits: {cpu: hunter2}}}]}}",
+			`KubeStaticPodConfig: podFrom: key "a" of Secret "s" is not a Pod: spec.containers[1].resources.limits[cpu]: want a quantity`,
+		},
+		"a field of an embedded type": {
+			static, "{apiVersion: v1, kind: Pod, spec: {volumes: [{name: a, hostPath: {path: [hunter2]}}]}}",
+			`KubeStaticPodConfig: podFrom: key "a" of Secret "s" is not a Pod: spec.volumes[0].hostPath.path: want text`,
+		},
+		"a pod with nothing in it": {
+			static, "{apiVersion: v1, kind: Pod}",
+			`KubeStaticPodConfig: podFrom: key "a" of Secret "s" is not a whole Pod: metadata.name: want a name` + "\n" + "spec.containers: want at least one container",
+		},
+		"containers with nothing in them": {
+			public, "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: hunter2}], initContainers: [{image: hunter2}]}}",
+			`KubeStaticPodConfig: podFrom: key "a" of ConfigMap "s" is not a whole Pod: spec.containers[0].image: want an image` + "\n" +
+				"spec.initContainers[0].name: want a name",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
