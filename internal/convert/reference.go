@@ -79,7 +79,7 @@ func (w *walker) referEntries(out map[string]any, name string, plain reflect.Str
 			i++
 		}
 
-		if w.plain[at] == nil {
+		if w.plain[at] == nil && !w.named[at] {
 			if node.Kind == yaml.MappingNode {
 				rest.Content = append(rest.Content, node.Content[i-1])
 			}

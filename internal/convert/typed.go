@@ -35,7 +35,11 @@ func (s *source) typed(secret *vault) (machineconfigv1alpha1.Document, bool) {
 		return made, false
 	}
 
-	w := &walker{s: s, secret: secret, plain: machineconfig.PlainSecrets(s.document), canonical: map[string]string{}}
+	w := &walker{s: s, secret: secret, plain: machineconfig.PlainSecrets(s.document), canonical: map[string]string{}, named: map[string]bool{}}
+	for _, pointer := range machineconfig.NamedSecrets(s.document) {
+		w.named[pointer] = true
+	}
+
 	for _, leaf := range merge.LeavesOf(s.document) {
 		w.canonical[leaf.Pointer] = leaf.Value.Reveal()
 	}
@@ -79,6 +83,9 @@ type walker struct {
 
 	// plain are the secrets in so many words that have not found a place yet, by pointer.
 	plain map[string]error
+
+	// named are the variables whose names say that they hold a secret, by pointer. They move where there is a place for a reference.
+	named map[string]bool
 
 	// canonical are the values as Talos writes them, by pointer: it takes some words in any case, the API server does not.
 	canonical map[string]string

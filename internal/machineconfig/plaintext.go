@@ -186,6 +186,20 @@ func namedSecrets(patch *merge.Patch, secrets []string) []string {
 	return notices
 }
 
+// NamedSecrets finds the environment variables of a document whose names say that they hold a secret, and that are not empty, by JSON Pointer.
+func NamedSecrets(document config.Document) []string {
+	var found []string
+
+	for _, leaf := range merge.LeavesOf(document) {
+		name, ok := variable(leaf)
+		if ok && saysSecret(name) && leaf.Value.Reveal() != "" && leaf.Value.Reveal() != name+"=" {
+			found = append(found, leaf.Pointer)
+		}
+	}
+
+	return found
+}
+
 // variable is the name of the environment variable that a leaf sets.
 func variable(leaf merge.Leaf) (string, bool) {
 	parent, name := lastTokens(leaf.Pointer)
@@ -202,11 +216,17 @@ func variable(leaf merge.Leaf) (string, bool) {
 	return name, named
 }
 
-// saysSecret looks for whole words: a KEYBOARD is no key.
+// gluedSecretWords are what secretWords end on where there is no _ before them, as in TS_AUTHKEY and PGPASSWORD. Not every word that ends on
+// key is one.
+var gluedSecretWords = []string{"token", "secret", "password", "authkey", "apikey", "accesskey", "secretkey", "privatekey"}
+
+// saysSecret looks for whole words, and for words that end on one: a KEYBOARD is no key.
 func saysSecret(variable string) bool {
 	words := strings.FieldsFunc(strings.ToLower(variable), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
 	})
 
-	return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) })
+	return slices.ContainsFunc(words, func(word string) bool {
+		return slices.Contains(secretWords, word) || slices.ContainsFunc(gluedSecretWords, func(end string) bool { return strings.HasSuffix(word, end) })
+	})
 }

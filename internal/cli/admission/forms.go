@@ -9,6 +9,7 @@ import (
 const (
 	durationForm = "a duration such as 30s, 5m or 1h30m"
 	sizeForm     = "a size such as 10GiB or 500MB"
+	quantityForm = "a quantity of Kubernetes, such as 100m or 2 for CPUs, 512Mi or 1Gi for memory"
 )
 
 // forms say in words what texts the patterns of the schema accept: a pattern helps nobody who writes YAML.
@@ -32,7 +33,8 @@ var forms = map[string]string{
 	`^[0-9]+(\.[0-9]+)? ?(%|([kKMGTPE]i?)?B?)$`:                    sizeForm + ", or a share of the disk such as 50%",
 	`^-?[0-9]+(\.[0-9]+)? ?(%|([kKMGTPE]i?)?B?)$`:                  sizeForm + ", or a share of the disk such as 50%",
 	`^(>=|<=|>|<|==)? *[0-9]+(\.[0-9]+)? *([kKMGTPE]i?)?B?$`:       `a size such as 100GB, or a comparison such as ">= 100GB"`,
-	quantity:           "a quantity of Kubernetes, such as 100m or 2 for CPUs, 512Mi or 1Gi for memory",
+	quantity: quantityForm,
+	`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$`: quantityForm,
 	`^v1\.[0-9]{1,3}$`: "a config contract such as v1.14",
 	`^v1\.[0-9]{1,3}\.[0-9]{1,3}(-[0-9A-Za-z.-]+)?$`:                      "a Talos version such as v1.14.1",
 	`^https?://[^@\s]+$`:                                                  "a URL such as https://example.com/path, without a user",
@@ -55,7 +57,9 @@ func formOf(message string) (string, bool) {
 		return "", false
 	}
 
-	form, ok := forms[strings.TrimSuffix(pattern, "'")]
+	if form, ok := forms[strings.TrimSuffix(pattern, "'")]; ok {
+		return "must be " + form, true
+	}
 
-	return "must be " + form, ok
+	return "does not have the form that this field wants", true
 }
