@@ -20,12 +20,23 @@ var (
 		"keep the manifest in a Secret and refer to its key (contentsFrom, manifestFrom: secretKeyRef)")
 	errAuthorization = errors.New("is a credential, which would stand in the patch for all to read: " +
 		"keep it in a Secret and refer to its key (headersFrom, extraManifestHeadersFrom: secretKeyRef)")
+	errPrivateKey = errors.New("has a private key, which would stand in the patch for all to read: " +
+		"keep the text in a Secret and refer to its key (contentFrom, contentsFrom, and so on: secretKeyRef)")
 	errUserInfo = errors.New("has a user or password in a URL, which would stand in the patch for all to read: " +
 		"remove it; for registries use TalosClusterConfig.spec.registries[].authSecretRef")
 )
 
 // loginURL is a URL with a password, as it may stand anywhere in a text. A user alone ("ssh://git@host") is harmless there.
 var loginURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:"']*:[^\s/?#@"']+@`)
+
+// privateKey is where a private key in PEM begins, of any sort. In JSON it is the same.
+var privateKey = regexp.MustCompile(`-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY( BLOCK)?-----`)
+
+// credentialHeaders are the headers that carry a login, in lower case.
+var credentialHeaders = []string{
+	"authorization", "proxy-authorization", "cookie",
+	"private-token", "job-token", "deploy-token", "x-auth-token", "x-api-key", "x-vault-token",
+}
 
 // wholeURL is a text that is nothing but a URL.
 var wholeURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://\S*$`)
@@ -84,6 +95,8 @@ func plainSecret(leaf merge.Leaf) error {
 		return errUserInfo
 	case holdsSecretManifest(text):
 		return errSecretManifest
+	case privateKey.MatchString(text):
+		return errPrivateKey
 	default:
 		return nil
 	}
@@ -97,8 +110,7 @@ func hasLogin(pointer, text string) bool {
 func isAuthorization(pointer string) bool {
 	parent, name := lastTokens(pointer)
 
-	return strings.HasSuffix(strings.ToLower(parent), "headers") &&
-		(strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization"))
+	return strings.HasSuffix(strings.ToLower(parent), "headers") && slices.Contains(credentialHeaders, strings.ToLower(name))
 }
 
 // isAddress tells a field that takes an address, or a list of them.
@@ -174,7 +186,10 @@ func namedSecrets(patch *merge.Patch, secrets []string) []string {
 			continue
 		}
 
-		for _, leaf := range merge.LeavesOf(part.Document) {
+		leaves := merge.LeavesOf(part.Document)
+		notices = append(notices, namedPairs(part.ID, leaves, secrets)...)
+
+		for _, leaf := range leaves {
 			if name, ok := variable(leaf); ok && saysSecret(name) && !isWithinAny(leaf.Pointer, secrets) {
 				notices = append(notices, fmt.Sprintf(
 					"%s: %s: the name of the variable %s says that it holds a secret, which can be read in the patch and on the machine: keep the value in a Secret and refer to its key (envFrom, environmentFrom, variablesFrom: secretKeyRef)",

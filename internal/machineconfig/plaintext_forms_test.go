@@ -30,6 +30,15 @@ environment: [UPS_HOST=h, UPS_PASSWORD=s3cr3t, SECRET]
 apiVersion: v1alpha1
 kind: SysctlConfig
 params: {net.key: s3cr3t}
+---
+apiVersion: v1alpha1
+kind: KubeCredentialProviderConfig
+configuration: {providers: [{name: p, env: [{name: AWS_REGION, value: x}, {name: REGISTRY_TOKEN, value: s3cr3t}, {name: OTHER_TOKEN, value: ''}]}]}
+---
+apiVersion: v1alpha1
+kind: KubeStaticPodConfig
+name: a
+pod: {spec: {containers: [{name: main-key, env: [{name: DB_PASSWORD, value: s3cr3t}, {name: API_KEY, valueFrom: {secretKeyRef: {name: a, key: b}}}]}]}}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +59,8 @@ params: {net.key: s3cr3t}
 		"Config: /cluster/apiServer/env/ETCD_KEY: the name of the variable ETCD_KEY",
 		"EnvironmentConfig: /variables/my.secret: the name of the variable my.secret",
 		"ExtensionServiceConfig/ups: /environment/1: the name of the variable UPS_PASSWORD",
+		"KubeCredentialProviderConfig: /configuration/providers/0/env/1/value: the name of the variable REGISTRY_TOKEN",
+		"KubeStaticPodConfig/a: /pod/spec/containers/0/env/0/value: the name of the variable DB_PASSWORD",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -66,6 +77,14 @@ func TestPlainSecretsOfModernKinds(t *testing.T) {
 		"manifest of a Secret":  {"KubeInlineManifestConfig\nname: m\nmanifest: '{kind: Secret, data: {a: s3cr3t}}'", "/manifest"},
 		"manifest":              {"KubeInlineManifestConfig\nname: m\nmanifest: '{kind: ConfigMap, data: {a: b}}'", ""},
 		"header of a login":     {"KubeExternalManifestConfig\nname: m\nurl: https://a.example.com\nheaders: {Authorization: s3cr3t}", "/headers/Authorization"},
+		"GitLab's header":       {"KubeExternalManifestConfig\nname: m\nurl: https://a.example.com\nheaders: {PRIVATE-TOKEN: s3cr3t}", "/headers/PRIVATE-TOKEN"},
+		"header with a key":     {"KubeExternalManifestConfig\nname: m\nurl: https://a.example.com\nheaders: {x-api-key: s3cr3t}", "/headers/x-api-key"},
+		"header with a token":   {"KubeExternalManifestConfig\nname: m\nurl: https://a.example.com\nheaders: {X-Auth-Token: s3cr3t}", "/headers/X-Auth-Token"},
+		"cookie":                {"KubeExternalManifestConfig\nname: m\nurl: https://a.example.com\nheaders: {Cookie: s3cr3t}", "/headers/Cookie"},
+		"private key":           {"EtcFileConfig\nname: a\ncontents: |\n  -----BEGIN PRIVATE KEY-----\n  s3cr3t\n", "/contents"},
+		"private key of SSH":    {"EtcFileConfig\nname: a\ncontents: '{\"key\":\"-----BEGIN OPENSSH PRIVATE KEY-----\\ns3cr3t\"}'", "/contents"},
+		"certificate":           {"EtcFileConfig\nname: a\ncontents: |\n  -----BEGIN CERTIFICATE-----\n  abc\n", ""},
+		"public key":            {"EtcFileConfig\nname: a\ncontents: |\n  -----BEGIN PUBLIC KEY-----\n  abc\n", ""},
 		"header":                {"KubeExternalManifestConfig\nname: m\nurl: https://a.example.com\nheaders: {X-Site: lab}", ""},
 		"address with a user":   {"KubeExternalManifestConfig\nname: m\nurl: https://s3cr3t@a.example.com", "/url"},
 		"file":                  {"EtcFileConfig\nname: a\ncontents: 'url = https://u:s3cr3t@a.example.com'", "/contents"},
