@@ -21,6 +21,7 @@ type Patch struct {
 	documents []*merge.Patch // nil for one that waits for the values of its references, or is left out
 	waiting   []int          // the documents with references
 	objects   []ObjectKey    // what they refer to
+	secrets   []machineconfigv1alpha1.Source
 	warnings  []string
 	err       error
 }
@@ -36,6 +37,7 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 	for i := range object.Spec.Documents {
 		if objects := objectsOf(&object.Spec.Documents[i]); len(objects) > 0 {
 			patch.waiting, patch.objects = append(patch.waiting, i), append(patch.objects, objects...)
+			patch.secrets = append(patch.secrets, secretsOf(&object.Spec.Documents[i])...)
 
 			continue
 		}

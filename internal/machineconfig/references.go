@@ -76,6 +76,19 @@ func objectsOf(document *machineconfigv1alpha1.Document) []ObjectKey {
 	return sortedObjects(objects)
 }
 
+// secretsOf are the keys of Secrets that a document refers to.
+func secretsOf(document *machineconfigv1alpha1.Document) []machineconfigv1alpha1.Source {
+	var secrets []machineconfigv1alpha1.Source
+
+	for _, reference := range document.References() {
+		if reference.Source.Kind == machineconfigv1alpha1.SourceSecret {
+			secrets = append(secrets, reference.Source)
+		}
+	}
+
+	return secrets
+}
+
 // value looks a source up.
 func (r References) value(source machineconfigv1alpha1.Source) (string, bool) {
 	object := r.objects[ObjectKey{source.Kind, source.Name}]
@@ -146,35 +159,49 @@ const (
 	shortestLine   = 12
 )
 
-// hide takes the values of Secrets out of the errors of a render. No check of Ichor's own quotes one, but Talos' and Kubernetes' may.
-func (r References) hide(err error) error {
+// hide takes the values of Secrets that patches refer to out of the errors of a render. No check of Ichor's own quotes one, but Talos' and
+// Kubernetes' may.
+func (r References) hide(err error, patches []*Patch) error {
 	if err == nil || len(r.objects) == 0 {
 		return err
 	}
 
-	hidden := r.replacer()
-	if hidden.Replace(err.Error()) == err.Error() {
+	return masked(err, r.replacer(patches))
+}
+
+// masked is the error with its texts masked, and with the Errors that are in it.
+func masked(err error, hidden *strings.Replacer) error {
+	text := err.Error()
+	if hidden.Replace(text) == text {
 		return err
 	}
 
-	known := Errors(err)
-	if len(known) == 0 {
-		return errors.New(hidden.Replace(err.Error()))
-	}
-
-	faults := make([]error, 0, len(known))
-
-	for _, each := range known {
+	switch each := err.(type) { //nolint:errorlint // a walk over the tree looks at each node itself
+	case *Error:
 		fault := *each
 		fault.Err = errors.New(hidden.Replace(each.Err.Error()))
-		faults = append(faults, &fault)
+
+		return &fault
+	case interface{ Unwrap() []error }:
+		var parts []error
+		for _, part := range each.Unwrap() {
+			parts = append(parts, masked(part, hidden))
+		}
+
+		return errors.Join(parts...)
 	}
 
-	return errors.Join(faults...)
+	if inner := errors.Unwrap(err); inner != nil {
+		if before, found := strings.CutSuffix(text, inner.Error()); found {
+			return fmt.Errorf("%s%w", hidden.Replace(before), masked(inner, hidden))
+		}
+	}
+
+	return errors.New(hidden.Replace(text))
 }
 
-// replacer masks the values of Secrets in each form in which a text may have them.
-func (r References) replacer() *strings.Replacer {
+// replacer masks the values of Secrets that patches refer to in each form in which a text may have them.
+func (r References) replacer(patches []*Patch) *strings.Replacer {
 	var texts []string
 
 	add := func(text string, least int) {
@@ -186,16 +213,13 @@ func (r References) replacer() *strings.Replacer {
 		texts = append(texts, text, quoted[1:len(quoted)-1], base64.StdEncoding.EncodeToString([]byte(text)))
 	}
 
-	for key, object := range r.objects {
-		if key.Kind != machineconfigv1alpha1.SourceSecret {
-			continue
-		}
+	for _, patch := range patches {
+		for _, source := range patch.secrets {
+			value, _ := r.value(source)
+			add(value, shortestHidden)
+			add(strings.TrimSpace(value), shortestHidden)
 
-		for _, value := range object.data {
-			add(string(value), shortestHidden)
-			add(strings.TrimSpace(string(value)), shortestHidden)
-
-			for line := range strings.Lines(string(value)) {
+			for line := range strings.Lines(value) {
 				add(strings.TrimSpace(line), shortestLine)
 			}
 		}

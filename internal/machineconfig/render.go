@@ -51,7 +51,7 @@ type step struct {
 func Render(in Input) (Config, error) {
 	config, err := renderConfig(&in)
 
-	return config, in.References.hide(err)
+	return config, in.References.hide(err, in.Patches)
 }
 
 func renderConfig(in *Input) (Config, error) {

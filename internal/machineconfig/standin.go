@@ -2,8 +2,6 @@
 
 package machineconfig
 
-import "strings"
-
 // What stands for the values that a patch refers to, where only the patch is looked at: they come later, or may not be read there.
 const (
 	standIn    = "stand-in"
@@ -30,10 +28,9 @@ func (p *Patch) withStandIns() (*Patch, filledFields) {
 				objects[object] = Object{data: map[string][]byte{}}
 			}
 
-			field, isPod := fieldOfReference(fieldPointer(reference.Path))
-			filled[documentPath(i)] = append(filled[documentPath(i)], field)
+			filled[documentPath(i)] = append(filled[documentPath(i)], reference.Field)
 
-			if isPod {
+			if reference.Pod {
 				objects[object].data[reference.Source.Key] = []byte(standInPod)
 			} else if objects[object].data[reference.Source.Key] == nil {
 				objects[object].data[reference.Source.Key] = []byte(standIn)
@@ -45,25 +42,4 @@ func (p *Patch) withStandIns() (*Patch, filledFields) {
 	references.reserved = reservedNames(p.object.Spec.ClusterName, nil)
 
 	return p.resolve(references), filled
-}
-
-// fieldOfReference is the field that a reference fills: "/peers/0/presharedKey" of "/peers/0/presharedKeySecretRef", and of a map of
-// references the whole map, since it fills a list in some documents.
-func fieldOfReference(pointer string) (field string, isPod bool) {
-	tokens := strings.Split(pointer, "/")
-
-	for i, token := range tokens {
-		name, found := strings.CutSuffix(token, "SecretRef")
-		if !found {
-			name, found = strings.CutSuffix(token, "From")
-		}
-
-		if found {
-			tokens[i] = name
-
-			return strings.Join(tokens[:i+1], "/"), strings.HasPrefix(name, "pod")
-		}
-	}
-
-	return pointer, false
 }

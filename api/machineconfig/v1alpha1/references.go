@@ -77,6 +77,11 @@ func (s Source) String() string { return fmt.Sprintf("key %q of %s %q", s.Key, s
 type Reference struct {
 	// Path leads to the reference within the document's content: machine.env or peers[0].presharedKeySecretRef.
 	Path string
+	// Field is the field that gets the value, as a JSON Pointer (RFC 6901) into the Talos document. Of a map or list with several
+	// references it is the whole of it.
+	Field string
+	// Pod tells that the value is a whole pod, in YAML or JSON.
+	Pod bool
 	// Source is what is referred to.
 	Source Source
 	// Credential tells that the field is a secret by its nature, so that it cannot be written in a document at all. The values

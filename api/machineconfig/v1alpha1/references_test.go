@@ -38,8 +38,8 @@ func TestReferencesAreResolved(t *testing.T) {
 	}
 
 	references := []machineconfigv1alpha1.Reference{
-		{Path: "privateKeySecretRef", Source: machineconfigv1alpha1.Source{Kind: "Secret", Name: "wg", Key: "private"}, Credential: true},
-		{Path: "peers[1].presharedKeySecretRef", Source: machineconfigv1alpha1.Source{Kind: "Secret", Name: "wg", Key: "psk"}, Credential: true},
+		{Path: "privateKeySecretRef", Field: "/privateKey", Source: machineconfigv1alpha1.Source{Kind: "Secret", Name: "wg", Key: "private"}, Credential: true},
+		{Path: "peers[1].presharedKeySecretRef", Field: "/peers/1/presharedKey", Source: machineconfigv1alpha1.Source{Kind: "Secret", Name: "wg", Key: "psk"}, Credential: true},
 	}
 	if diff := cmp.Diff(references, doc.References()); diff != "" {
 		t.Errorf("References (-want +got):\n%s", diff)

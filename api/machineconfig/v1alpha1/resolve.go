@@ -50,9 +50,11 @@ func (e *talosEncoder) resolve(object map[string]any, owner reflect.Value, field
 
 	switch from := v.Interface().(type) {
 	case *SecretKeyReference:
-		e.single(to, Reference{Path: at.path, Source: Source{Kind: SourceSecret, Name: from.Name, Key: from.Key}, Credential: true})
+		e.single(to, Reference{
+			Path: at.path, Field: to.place.pointer, Source: Source{Kind: SourceSecret, Name: from.Name, Key: from.Key}, Credential: true,
+		})
 	case *ValueSource:
-		if ref, ok := e.reference(from, at); ok {
+		if ref, ok := e.reference(to, from, at); ok {
 			e.single(to, ref)
 		}
 	case map[string]ValueSource:
@@ -73,9 +75,9 @@ func isList(owner reflect.Value, name string) bool {
 	return false
 }
 
-func (e *talosEncoder) reference(from *ValueSource, at place) (Reference, bool) {
+func (e *talosEncoder) reference(to target, from *ValueSource, at place) (Reference, bool) {
 	source, ok := from.source()
-	ref := Reference{Path: at.path, Source: source}
+	ref := Reference{Path: at.path, Field: to.place.pointer, Pod: to.form == formPod, Source: source}
 
 	if !ok {
 		e.fault(ref, "set exactly one of secretKeyRef and configMapKeyRef")
@@ -123,7 +125,7 @@ func (e *talosEncoder) entries(to target, from map[string]ValueSource, at place)
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		source := from[name]
 
-		ref, ok := e.reference(&source, at.key(name))
+		ref, ok := e.reference(to, &source, at.key(name))
 		if !ok {
 			continue
 		}
@@ -164,7 +166,7 @@ func (e *talosEncoder) items(to target, from []ValueSource, at place) {
 	list := make([]any, 0, len(from))
 
 	for i := range from {
-		ref, ok := e.reference(&from[i], at.index(i))
+		ref, ok := e.reference(to, &from[i], at.index(i))
 		if !ok {
 			continue
 		}
