@@ -235,11 +235,29 @@ func variable(leaf merge.Leaf) (string, bool) {
 // key is one.
 var gluedSecretWords = []string{"token", "secret", "password", "authkey", "apikey", "accesskey", "secretkey", "privatekey"}
 
+// lastSecretWords are what names end on whose values are secrets; within a name they are anything, as in CREDENTIALS_FILE. No secret are
+// lastHarmlessWords.
+var (
+	lastSecretWords   = []string{"pass", "passwd", "credential", "credentials"}
+	lastHarmlessWords = []string{"bypass", "compass"}
+)
+
 // saysSecret looks for whole words, and for words that end on one: a KEYBOARD is no key.
 func saysSecret(variable string) bool {
 	words := strings.FieldsFunc(strings.ToLower(variable), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
 	})
+
+	if len(words) == 0 {
+		return false
+	}
+
+	last := words[len(words)-1]
+	endsOn := func(end string) bool { return strings.HasSuffix(last, end) }
+
+	if slices.ContainsFunc(lastSecretWords, endsOn) && !slices.Contains(lastHarmlessWords, last) {
+		return true
+	}
 
 	return slices.ContainsFunc(words, func(word string) bool {
 		return slices.Contains(secretWords, word) || slices.ContainsFunc(gluedSecretWords, func(end string) bool { return strings.HasSuffix(word, end) })

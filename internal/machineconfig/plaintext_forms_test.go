@@ -67,6 +67,22 @@ pod: {spec: {containers: [{name: main-key, env: [{name: DB_PASSWORD, value: s3cr
 	}
 }
 
+// TestSaysSecret is the one test of names, of warnings and of what convert moves.
+func TestSaysSecret(t *testing.T) {
+	t.Parallel()
+
+	for name, want := range map[string]bool{
+		"TS_AUTHKEY": true, "OPENAI_APIKEY": true, "DB_PASS": true, "MYSQLPASS": true, "REDIS_PASSWD": true, "GCP_CREDENTIALS": true,
+		"apiKey": true, "my.credential": true, "PGPASSWORD": true, "API_TOKEN": true, "AWS_SECRET_ACCESS_KEY": true,
+		"": false, "___": false, "KEYBOARD": false, "MONKEY": false, "TLS_BYPASS": false, "COMPASS": false, "PASS_THROUGH": false,
+		"CREDENTIALS_FILE": false, "PASSENGER": false, "TOKENS": false, "http_proxy": false,
+	} {
+		if got := saysSecret(name); got != want {
+			t.Errorf("%s: got %t, want %t", name, got, want)
+		}
+	}
+}
+
 // TestPlainSecretsOfModernKinds: kinds that no patch can bring yet are looked into as well.
 func TestPlainSecretsOfModernKinds(t *testing.T) {
 	t.Parallel()
