@@ -5,6 +5,7 @@ package machineconfig
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-multierror"
@@ -195,7 +196,7 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 			if tooNew, ok := errors.AsType[*version.TooNewError](err); ok {
 				found.field = tooNew.Field
 
-				if places := legacyPlaces(id.Kind, topFields(merged.ReachedPointers(id))); tooNew.Field == "" && len(places) > 0 {
+				if places := legacyPlaces(id.Kind, topFields(merged, id)); tooNew.Field == "" && len(places) > 0 {
 					found.advice = "until then it is written in the legacy document, as " + strings.Join(places, ", ")
 				}
 			}
@@ -207,11 +208,15 @@ func (r *render) unknownToTalos(merged *merge.Config) []finding {
 	return findings
 }
 
-// topFields are the fields at the top of a document that pointers lead through.
-func topFields(pointers []string) []string {
+// topFields are the fields at the top of a document in which anything is set. What the encoder writes of what nobody set is empty.
+func topFields(merged *merge.Config, id merge.ID) []string {
 	var fields []string
 
-	for _, pointer := range pointers {
+	for _, pointer := range merged.ReachedPointers(id) {
+		if value, _ := merged.Value(id, pointer); slices.Contains([]string{"", "[]", "{}"}, value.Reveal()) {
+			continue
+		}
+
 		field, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
 		fields = append(fields, field)
 	}
