@@ -65,8 +65,13 @@ func (p *Patch) Warnings() []string {
 
 	for i := range read.documents {
 		for _, found := range read.look(i, notForWorkers) {
-			warnings = append(warnings, fmt.Sprintf("%s: %s: %s: the patch selects workers too, which then get no config: %s",
-				read.source(documentPath(i)), found.document, found.field, found.err))
+			at := found.document.String()
+			if found.field != "" {
+				at += ": " + found.field
+			}
+
+			warnings = append(warnings, fmt.Sprintf("%s: %s: the patch selects workers too, which then get no config: %s",
+				read.source(documentPath(i)), at, found.err))
 		}
 	}
 
