@@ -18,8 +18,9 @@ import (
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 )
 
-// component is a program that Talos runs, with the flags of it that Talos sets itself. Machinery lets a config set them; Talos
-// then refuses to start the program, or the flags put other certificates, keys and data in the place of the cluster's own.
+// component is a program that Talos runs, with the flags of it that are not for users. Machinery lets a config set them; Talos then
+// refuses to start the program, or the flags put other certificates, keys and data in the place of the cluster's own, or they go
+// around a field that Talos refuses in the program's configuration file.
 type component struct {
 	flags []string
 
@@ -34,7 +35,11 @@ type component struct {
 
 // kubeletProgram is the kubelet.
 var kubeletProgram = component{
-	flags:         []string{"bootstrap-kubeconfig", "cert-dir", "config", "container-runtime", "container-runtime-endpoint", "kubeconfig"},
+	flags: []string{
+		"anonymous-auth", "authentication-token-webhook", "authorization-mode", "bootstrap-kubeconfig", "cert-dir", "cgroup-root", "client-ca-file",
+		"config", "config-dir", "container-runtime", "container-runtime-endpoint", "kubeconfig", "kubelet-cgroups", "pod-manifest-path", "port",
+		"protect-kernel-defaults", "resolv-conf", "rotate-certificates", "system-cgroups",
+	},
 	legacyPointer: "/machine/kubelet/extraArgs/",
 	legacy: func(machine *v1alpha1.MachineConfig, _ *v1alpha1.ClusterConfig) meta.Args {
 		if machine.MachineKubelet == nil {
@@ -82,7 +87,11 @@ var components = []component{
 	{
 		flags: []string{
 			"authentication-kubeconfig", "authorization-kubeconfig", "cluster-signing-cert-file", "cluster-signing-key-file",
-			"kubeconfig", "root-ca-file", "service-account-private-key-file",
+			"cluster-signing-kube-apiserver-client-cert-file", "cluster-signing-kube-apiserver-client-key-file",
+			"cluster-signing-kubelet-client-cert-file", "cluster-signing-kubelet-client-key-file",
+			"cluster-signing-kubelet-serving-cert-file", "cluster-signing-kubelet-serving-key-file",
+			"cluster-signing-legacy-unknown-cert-file", "cluster-signing-legacy-unknown-key-file",
+			"kubeconfig", "master", "root-ca-file", "service-account-private-key-file",
 		},
 		legacyPointer: "/cluster/controllerManager/extraArgs/",
 		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
@@ -102,7 +111,7 @@ var components = []component{
 		},
 	},
 	{
-		flags:         []string{"authentication-kubeconfig", "authorization-kubeconfig", "config", "kubeconfig"},
+		flags:         []string{"authentication-kubeconfig", "authorization-kubeconfig", "config", "kubeconfig", "master"},
 		legacyPointer: "/cluster/scheduler/extraArgs/",
 		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
 			if cluster.SchedulerConfig == nil {
@@ -121,7 +130,7 @@ var components = []component{
 		},
 	},
 	{
-		flags:         []string{"config", "kubeconfig"},
+		flags:         []string{"config", "kubeconfig", "master"},
 		legacyPointer: "/cluster/proxy/extraArgs/",
 		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
 			if cluster.ProxyConfig == nil {
@@ -141,8 +150,9 @@ var components = []component{
 	},
 	{
 		flags: []string{
-			"cert-file", "client-cert-auth", "data-dir", "key-file", "listen-client-urls", "listen-peer-urls", "name",
-			"peer-cert-file", "peer-client-cert-auth", "peer-key-file", "peer-trusted-ca-file", "trusted-ca-file",
+			"auto-tls", "cert-file", "client-cert-auth", "config-file", "data-dir", "force-new-cluster", "initial-cluster", "initial-cluster-state",
+			"initial-cluster-token", "key-file", "listen-client-urls", "listen-peer-urls", "name", "peer-auto-tls",
+			"peer-cert-file", "peer-client-cert-auth", "peer-key-file", "peer-trusted-ca-file", "trusted-ca-file", "wal-dir",
 		},
 		legacyPointer: "/cluster/etcd/extraArgs/",
 		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
@@ -156,7 +166,7 @@ var components = []component{
 	},
 }
 
-var errOwnFlag = errors.New("set by Talos itself, which refuses another value for this flag: remove it")
+var errOwnFlag = errors.New("set by Talos itself, and another value would cut the machine off or open it: remove it")
 
 // arguments are the extra arguments of one component in one document, with the flags that are not for users there.
 type arguments struct {

@@ -135,6 +135,12 @@ func badFiles(merged *merge.Config) []finding {
 			at("op", fmt.Errorf("is %q: set create, append or overwrite", file.FileOp))
 		}
 
+		if err := foreignFile(file.FilePath); err != nil {
+			at("path", err)
+
+			continue
+		}
+
 		inVar := strings.HasPrefix(path.Clean(file.FilePath), "/var/")
 		if file.FileOp == "create" && !inVar && path.Clean(file.FilePath) != criCustomization {
 			at("path", fmt.Errorf("%q is not under /var, and Talos' file system is read-only elsewhere", file.FilePath))
@@ -142,6 +148,21 @@ func badFiles(merged *merge.Config) []finding {
 	}
 
 	return findings
+}
+
+// foreignFile refuses paths that are no user's: they would replace the machine's own config, its secrets, or etcd's data.
+func foreignFile(name string) error {
+	if !path.IsAbs(name) || path.Clean(name) != name {
+		return fmt.Errorf("%q is not a whole path: write it from / on, without dots and double slashes", name)
+	}
+
+	for _, owned := range []string{"/system", "/var/lib/etcd", "/etc/kubernetes/pki"} {
+		if name == owned || strings.HasPrefix(name, owned+"/") {
+			return fmt.Errorf("%q is Talos' own: no file can be written below %s", name, owned)
+		}
+	}
+
+	return nil
 }
 
 // vital are documents that a node cannot do without where its contract has them. Machinery lets them be removed; some it fills
