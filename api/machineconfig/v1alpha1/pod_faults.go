@@ -87,10 +87,8 @@ func misshapen(data json.RawMessage, t reflect.Type, path string) error {
 }
 
 func misshapenField(data json.RawMessage, t reflect.Type, path string) error {
-	var values map[string]json.RawMessage
-	if json.Unmarshal(data, &values) != nil {
-		return nil
-	}
+	values := map[string]json.RawMessage{}
+	_ = json.Unmarshal(data, &values) // what is no object has no fields
 
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -113,10 +111,8 @@ func misshapenField(data json.RawMessage, t reflect.Type, path string) error {
 }
 
 func misshapenEntry(data json.RawMessage, t reflect.Type, path string) error {
-	var values map[string]json.RawMessage
-	if json.Unmarshal(data, &values) != nil {
-		return nil
-	}
+	values := map[string]json.RawMessage{}
+	_ = json.Unmarshal(data, &values) // what is no object has no fields
 
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if err := misshapen(values[key], t.Elem(), fmt.Sprintf("%s[%s]", path, key)); err != nil {
@@ -129,9 +125,7 @@ func misshapenEntry(data json.RawMessage, t reflect.Type, path string) error {
 
 func misshapenItem(data json.RawMessage, t reflect.Type, path string) error {
 	var values []json.RawMessage
-	if json.Unmarshal(data, &values) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(data, &values) // what is no list has no items
 
 	for i, value := range values {
 		if err := misshapen(value, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
