@@ -257,7 +257,7 @@ func exampleOfType(t *testing.T) map[string]any {
 		switch {
 		case len(row.Enum) > 0:
 			examples[row.Go] = row.Enum[0]
-		case row.Base == model.Integer:
+		case row.Base == model.Integer, row.Base == model.Number:
 			examples[row.Go] = json.Number(row.Examples[0])
 		default:
 			examples[row.Go] = row.Examples[0]
