@@ -60,11 +60,7 @@ func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
-	logger, err := harness.NewLogger(logs)
-	if err != nil {
-		return 1, err
-	}
-
+	logger := harness.NewLogger(logs)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 
