@@ -60,9 +60,9 @@ func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
-	controllerLog, clientLog := harness.NewLoggers(logs)
-	ctrl.SetLogger(controllerLog)
-	klog.SetLogger(clientLog)
+	logger := harness.NewLogger(logs)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
 
 	if components, err = kustomize(ctx); err != nil {
 		return 1, err

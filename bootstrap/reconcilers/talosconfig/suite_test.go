@@ -53,9 +53,9 @@ func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
-	controllerLog, clientLog := harness.NewLoggers(logs)
-	ctrl.SetLogger(controllerLog)
-	klog.SetLogger(clientLog)
+	logger := harness.NewLogger(logs)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
 
 	// The Kubernetes client asks this one whether to log its requests.
 	if _, err := componentlogs.GlogSetter("7"); err != nil {
