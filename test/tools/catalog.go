@@ -12,6 +12,9 @@ const (
 	// CAPICore is the Cluster API core manager.
 	CAPICore = "capi-core-manager"
 
+	// Clusterctl is Cluster API's command line, for moves between management clusters.
+	Clusterctl = "clusterctl"
+
 	// CAPICoreComponents is not a program: it is the YAML that a Cluster API release ships as core-components.yaml,
 	// with definitions, roles and webhooks, made by kustomize from the sources of the same module as CAPICore.
 	CAPICoreComponents = "core-components.yaml"
@@ -70,6 +73,12 @@ var catalog = []tool{
 		name: CAPICore, module: "capi",
 		versionOf:       "sigs.k8s.io/cluster-api",
 		mainPackage:     "sigs.k8s.io/cluster-api/core",
+		versionPackages: []string{"sigs.k8s.io/cluster-api/version"},
+	},
+	{
+		name: Clusterctl, module: "capi",
+		versionOf:       "sigs.k8s.io/cluster-api",
+		mainPackage:     "sigs.k8s.io/cluster-api/cmd/clusterctl",
 		versionPackages: []string{"sigs.k8s.io/cluster-api/version"},
 	},
 	{
