@@ -28,6 +28,7 @@ import (
 
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfig"
 	"github.com/maesh-dev/ichor/bootstrap/webhooks"
+	"github.com/maesh-dev/ichor/internal/inputs"
 )
 
 // managerName is the manager's name in user agents, events and leases.
@@ -186,6 +187,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
 		Metadata:    metadata,
+		Inputs:      inputs.NewReader(mgr.GetClient(), mgr.GetAPIReader(), metadata),
 		Recorder:    mgr.GetEventRecorder(managerName),
 		Clock:       clock.RealClock{},
 		WatchFilter: options.WatchFilter,

@@ -186,6 +186,10 @@ func settingsFor(config *bootstrapv1.TalosClusterConfig, machineLabels map[strin
 	return settings, nil
 }
 
+// SelectPatches returns the patches of a machine in the order in which they apply: those that select it, and those that its TalosConfig
+// refers to. Input needs no References for it. An error is one that Render reports too; the patches that could be selected come with it.
+func SelectPatches(in Input) ([]*Patch, error) { return selectPatches(&in) }
+
 // selectPatches returns the patches of a machine in the order in which they apply.
 func selectPatches(in *Input) ([]*Patch, error) {
 	var (

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
 )
 
 // The rights of the manager. What is only watched needs no get: reads come from the cache.
@@ -35,7 +36,10 @@ type Reconciler struct {
 	// Client reads from the cache, which has of Secrets only those with the cluster-name label, and writes.
 	Client client.Client
 
-	// APIReader reads live. It is used for Secrets and ConfigMaps that the cache does not have, and only when a config is rendered.
+	// Inputs reads what a config is rendered from.
+	Inputs *inputs.Reader
+
+	// APIReader reads live. It is used for Secrets of the cluster that the cache does not have, and only when a config is rendered.
 	APIReader client.Reader
 
 	// Metadata knows of every Secret and ConfigMap that it exists and when it changes, and no value.
@@ -51,7 +55,6 @@ type Reconciler struct {
 	WatchFilter string
 
 	deferrer deferrer
-	patches  *patchCache
 	bundles  *bundleCache
 	proofs   *proofCache
 	minting  singleflight.Group

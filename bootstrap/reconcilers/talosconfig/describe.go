@@ -18,16 +18,13 @@ import (
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
-// objectRef names an object of the namespace.
-type objectRef struct{ kind, name string }
-
 // describe returns the annotations of a data Secret that say what it holds: config contract, hash, inputs.
-func describe(config machineconfig.Config, generations map[objectRef]int64) (map[string]string, error) {
+func describe(config machineconfig.Config, generations map[machineconfig.ObjectKey]int64) (map[string]string, error) {
 	inputs := make([]bootstrapv1.RenderedInput, 0, len(config.Inputs))
 
 	for _, source := range config.Inputs[:min(len(config.Inputs), maxInputs)] {
 		input := bootstrapv1.RenderedInput{Kind: source.Kind, Name: source.Name, Layer: string(source.Layer)}
-		if generation, ok := generations[objectRef{source.Kind, source.Name}]; ok {
+		if generation, ok := generations[machineconfig.ObjectKey{Kind: source.Kind, Name: source.Name}]; ok {
 			input.Generation = &generation
 		}
 

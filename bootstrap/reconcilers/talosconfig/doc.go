@@ -9,7 +9,7 @@
 //	observe.go   what is there
 //	decide.go    which one of the steps comes next: wait, render, keep, claim, adopt, refuse, forgo
 //	execute.go   the steps
-//	inputs.go    what a render needs beyond the observation, read only for a render
+//	inputs.go    what a render needs beyond the observation, read only for a render; see internal/inputs
 //	bundle.go    the cluster's secrets bundle: made once, whoever comes first
 //	derived.go   the Secrets that are made of the bundle
 //	describe.go  what the data Secret says of its config, so that a lost status comes back

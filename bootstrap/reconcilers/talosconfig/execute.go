@@ -148,7 +148,7 @@ var (
 
 // dataSecret is the Secret that Cluster API hands to the infrastructure provider. Its annotations are what the status
 // says of the config, since a move drops the status.
-func dataSecret(seen observation, config machineconfig.Config, generations map[objectRef]int64) (*corev1.Secret, error) {
+func dataSecret(seen observation, config machineconfig.Config, generations map[machineconfig.ObjectKey]int64) (*corev1.Secret, error) {
 	annotations, err := describe(config, generations)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/targeting"
 )
@@ -40,11 +41,10 @@ import (
 //
 // Waiting are those without a data Secret: for all others an input changes nothing any more.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if r.Client == nil || r.APIReader == nil || r.Metadata == nil || r.Recorder == nil || r.Clock == nil {
-		return errors.New("talosconfig: Client, APIReader, Metadata, Recorder and Clock must be set")
+	if r.Client == nil || r.APIReader == nil || r.Metadata == nil || r.Inputs == nil || r.Recorder == nil || r.Clock == nil {
+		return errors.New("talosconfig: Client, APIReader, Metadata, Inputs, Recorder and Clock must be set")
 	}
 
-	r.patches = newPatchCache()
 	r.bundles = newBundleCache()
 	r.proofs = newProofCache()
 
@@ -350,9 +350,9 @@ func (r *Reconciler) forConfigMapMetadata(ctx context.Context, object client.Obj
 
 // forReferenced handles an object that patches may refer to.
 func (r *Reconciler) forReferenced(ctx context.Context, namespace string, object machineconfig.ObjectKey) ([]client.ObjectKey, error) {
-	patches := &bootstrapv1.TalosConfigPatchList{}
-	if err := r.Client.List(ctx, patches, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list TalosConfigPatches: %w", err)
+	patches, err := r.Inputs.Patches(ctx, namespace)
+	if err != nil {
+		return nil, err
 	}
 
 	var (
@@ -360,7 +360,7 @@ func (r *Reconciler) forReferenced(ctx context.Context, namespace string, object
 		faults []error
 	)
 
-	for _, patch := range r.patches.all(patches) {
+	for _, patch := range patches {
 		if !slices.Contains(patch.Objects(), object) {
 			continue
 		}
@@ -374,9 +374,5 @@ func (r *Reconciler) forReferenced(ctx context.Context, namespace string, object
 
 // refersTo says whether a render with the TalosClusterConfig reads the Secret.
 func refersTo(config *bootstrapv1.TalosClusterConfig, name string) bool {
-	if config.Spec.SecretsRef != nil && config.Spec.SecretsRef.Name == name {
-		return true
-	}
-
-	return slices.Contains(machineconfig.SecretNames(config), name)
+	return slices.Contains(inputs.ReferencedSecrets(config), name)
 }

@@ -16,6 +16,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
 )
 
 // Of a cluster "a" with a control-plane machine and two workers, one of them a GPU node, and a cluster "b" with a worker,
@@ -97,7 +98,8 @@ func TestWatches(t *testing.T) {
 	lab := bootstrapv1.ClusterTargeting{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "lab"}}}
 	gpu := bootstrapv1.MachineTargeting{MachineSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "gpu"}}}
 	invalid := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
-	r := &Reconciler{Client: watchedWorld(t), patches: newPatchCache()}
+	world := watchedWorld(t)
+	r := &Reconciler{Client: world, Inputs: inputs.NewReader(world, world, world)}
 
 	tests := map[string]struct {
 		forObject mapFunc
