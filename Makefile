@@ -44,7 +44,7 @@ clean: ## Remove what the targets below have built
 ##@ Generate
 
 .PHONY: generate
-generate: generate-documents generate-deepcopy generate-crds generate-rbac generate-webhooks ## Regenerate everything that is generated
+generate: generate-documents generate-deepcopy generate-crds generate-rbac generate-webhooks generate-metrics ## Regenerate everything that is generated
 
 .PHONY: generate-documents
 generate-documents: ## Typed Talos documents, their reference and first versions, from the source of Talos machinery
@@ -72,6 +72,10 @@ generate-webhooks: $(WEBHOOKS:%=generate-webhooks-%) ## Webhook configurations, 
 
 generate-webhooks-%: generate-deepcopy
 	$(CONTROLLER_GEN) webhook paths=./$*/webhooks/... output:webhook:dir=config/$*/webhook
+
+.PHONY: generate-metrics
+generate-metrics: generate-deepcopy ## The table of metrics in docs/observability.md
+	go run ./internal/tools/metricsdoc
 
 ##@ Check
 

@@ -33,8 +33,10 @@ type Options struct {
 	// SyncPeriod is how often every TalosConfig is reconciled without a cause.
 	SyncPeriod time.Duration
 
-	// LeaderElect lets several managers run, of which one works.
+	// LeaderElect lets several managers run, of which one works. The lease is in LeaseNamespace; empty: the namespace of
+	// the manager's pod.
 	LeaderElect                         bool
+	LeaseNamespace                      string
 	LeaseDuration, RenewDeadline, Retry time.Duration
 
 	// HealthAddress serves /healthz and /readyz.
@@ -91,6 +93,8 @@ func (o *Options) AddFlags(set *pflag.FlagSet) {
 
 	set.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect,
 		"Elect a leader among the managers that run; only the leader works.")
+	set.StringVar(&o.LeaseNamespace, "leader-elect-namespace", o.LeaseNamespace,
+		"Namespace of the lease. Empty: that of the manager's pod.")
 	set.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", o.LeaseDuration,
 		"How long the others wait before they take over from a leader that is silent.")
 	set.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", o.RenewDeadline,

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfig"
 	"github.com/maesh-dev/ichor/bootstrap/webhooks"
 	"github.com/maesh-dev/ichor/internal/inputs"
@@ -133,18 +134,22 @@ func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, 
 		return nil, err
 	}
 
+	if err := mgr.Add(metrics.NewInventory(mgr.GetClient())); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+
 	return mgr, addReconcilers(ctx, mgr, options)
 }
 
 func (o *Options) managerOptions() (ctrl.Options, error) {
-	tlsOptions, metrics, err := flags.GetManagerOptions(o.Diagnostics)
+	tlsOptions, diagnostics, err := flags.GetManagerOptions(o.Diagnostics)
 	if err != nil {
 		return ctrl.Options{}, fmt.Errorf("diagnostics flags: %w", err)
 	}
 
 	// It is there only when the endpoint is protected.
-	if _, ok := metrics.ExtraHandlers[verbosityPath]; ok {
-		metrics.ExtraHandlers[verbosityPath] = verbosityHandler()
+	if _, ok := diagnostics.ExtraHandlers[verbosityPath]; ok {
+		diagnostics.ExtraHandlers[verbosityPath] = verbosityHandler()
 	}
 
 	cacheOptions, err := cacheOptions(o.Namespace, o.SyncPeriod)
@@ -160,12 +165,16 @@ func (o *Options) managerOptions() (ctrl.Options, error) {
 		},
 		LeaderElection:             o.LeaderElect,
 		LeaderElectionID:           managerName + "-leader-election",
+		LeaderElectionNamespace:    o.LeaseNamespace,
 		LeaderElectionResourceLock: resourcelock.LeasesResourceLock,
-		LeaseDuration:              &o.LeaseDuration,
-		RenewDeadline:              &o.RenewDeadline,
-		RetryPeriod:                &o.Retry,
-		HealthProbeBindAddress:     o.HealthAddress,
-		Metrics:                    *metrics,
+		// The next leader need not wait for the lease to run out. That is safe because workers end first, and a process whose
+		// workers do not end in time ends itself as soon as Start returns.
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.LeaseDuration,
+		RenewDeadline:                 &o.RenewDeadline,
+		RetryPeriod:                   &o.Retry,
+		HealthProbeBindAddress:        o.HealthAddress,
+		Metrics:                       *diagnostics,
 		WebhookServer: webhook.NewServer(webhook.Options{
 			Port:     o.WebhookPort,
 			CertDir:  o.WebhookCertDir,

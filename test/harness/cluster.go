@@ -50,6 +50,9 @@ type Options struct {
 	// holds each object to one reconcile a second, is off unless it is named here.
 	CAPIFeatureGates map[string]bool
 
+	// Audit has the API server note every request, for Requests. It costs time and space with every request.
+	Audit bool
+
 	// Progress receives the progress of building tools that are not there yet. Default: the standard error output.
 	Progress io.Writer
 }
@@ -75,6 +78,7 @@ type ManagementCluster struct {
 
 	mu        sync.Mutex
 	processes []*process
+	providers []*Provider
 	stopped   bool
 }
 
@@ -224,6 +228,9 @@ func (mc *ManagementCluster) Stop() error {
 	}
 	mc.stopped = true
 	var errs []error
+	for _, provider := range slices.Backward(mc.providers) {
+		errs = append(errs, provider.process.stop())
+	}
 	for _, proc := range slices.Backward(mc.processes) {
 		errs = append(errs, proc.stop())
 	}

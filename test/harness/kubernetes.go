@@ -101,9 +101,13 @@ func (mc *ManagementCluster) startAPIServer(ctx context.Context) error {
 	if err := os.WriteFile(mc.caFile(), mc.ca.pem(), 0o644); err != nil {
 		return err
 	}
+	audit, err := mc.auditArguments()
+	if err != nil {
+		return err
+	}
 	return mc.run(ctx, program{
 		name: tools.KubeAPIServer, path: mc.paths[tools.KubeAPIServer], grace: componentGrace,
-		args: []string{
+		args: append([]string{
 			"--etcd-servers=" + mc.etcdURL,
 			"--bind-address=127.0.0.1",
 			"--secure-port=" + strconv.Itoa(port),
@@ -123,7 +127,7 @@ func (mc *ManagementCluster) startAPIServer(ctx context.Context) error {
 			"--endpoint-reconciler-type=none",
 			// Pods are never run, and must not have to wait for a service account.
 			"--disable-admission-plugins=ServiceAccount",
-		},
+		}, audit...),
 		ready: answers(mc.serverURL+"/readyz", mc.ca),
 	})
 }

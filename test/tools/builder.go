@@ -39,7 +39,7 @@ type Builder struct {
 // NewBuilder returns a builder for the repository that holds the working directory. The cache is the directory in the
 // environment variable ICHOR_TEST_TOOLS, or bin/test-tools in the repository.
 func NewBuilder(progress io.Writer) (*Builder, error) {
-	root, err := repositoryRoot()
+	root, err := RepositoryRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -206,9 +206,9 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// repositoryRoot walks up from the working directory. The path of this source file would not do, since a build with
+// RepositoryRoot walks up from the working directory. The path of this source file would not do, since a build with
 // -trimpath does not know it.
-func repositoryRoot() (string, error) {
+func RepositoryRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("test tools: %w", err)

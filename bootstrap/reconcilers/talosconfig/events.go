@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
@@ -27,23 +28,29 @@ const (
 )
 
 func (r *Reconciler) recordCreated(config *bootstrapv1.TalosConfig, secret *corev1.Secret, rendered machineconfig.Config, again bool) {
+	metrics.Rendered()
+
 	if again {
+		metrics.DataSecretWritten(metrics.Recreated)
 		r.Recorder.Eventf(config, secret, corev1.EventTypeWarning, eventDataSecretRecreated, actionRender,
 			"Secret %s was deleted before the machine had joined; rendered it again with contract %s", secret.Name, rendered.Contract)
 
 		return
 	}
 
+	metrics.DataSecretWritten(metrics.Created)
 	r.Recorder.Eventf(config, secret, corev1.EventTypeNormal, eventDataSecretCreated, actionRender,
 		"Rendered the machine config into Secret %s with contract %s", secret.Name, rendered.Contract)
 }
 
 func (r *Reconciler) recordClaimed(config *bootstrapv1.TalosConfig, secret *corev1.Secret) {
+	metrics.DataSecretWritten(metrics.Claimed)
 	r.Recorder.Eventf(config, secret, corev1.EventTypeNormal, eventDataSecretClaimed, actionClaim,
 		"Secret %s, from which the machine boots, belongs to the TalosConfig again", secret.Name)
 }
 
 func (r *Reconciler) recordBundle(seen observation, secret *corev1.Secret, origin string) {
+	metrics.BundleCreated()
 	r.Recorder.Eventf(seen.cluster, secret, corev1.EventTypeNormal, eventSecretsBundleMade, actionMint,
 		"Created Secret %s with the cluster's Talos secrets: %s", secret.Name, origin)
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
@@ -49,7 +50,12 @@ func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (
 	case forgo:
 		return forgone(seen.config.Name), nil
 	case render:
-		return r.render(ctx, seen, next.again)
+		done, err := r.render(ctx, seen, next.again)
+		if err != nil {
+			metrics.RenderFailed(done.fault())
+		}
+
+		return done, err
 	}
 
 	return outcome{}, fmt.Errorf("step %T is not known", next)
@@ -93,7 +99,10 @@ func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (
 		return failed(in, err)
 	}
 
+	began := r.Clock.Now()
 	config, err := machineconfig.Render(in.render)
+	metrics.RenderTook(r.Clock.Since(began))
+
 	if err != nil {
 		return failed(in, err)
 	}

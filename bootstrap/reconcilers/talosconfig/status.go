@@ -50,6 +50,17 @@ type outcome struct {
 	described *description
 }
 
+// fault is the reason of the condition that says why there is no config; empty when none does.
+func (o outcome) fault() string {
+	for _, v := range []verdict{o.bundle, o.rendered, o.dataSecret} {
+		if v.status == metav1.ConditionFalse && v.reason != bootstrapv1.TalosConfigWaitingForInputsReason {
+			return v.reason
+		}
+	}
+
+	return ""
+}
+
 func waiting(next wait) outcome {
 	return outcome{
 		dataSecret: bad(next.reason, next.message),
