@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package contract tests the bootstrap provider as Cluster API uses it: on a real API server with Cluster API's own core
+// manager and webhooks, in its installed form, with the providers of package standin beside it. MachineDeployments,
+// MachinePools and ClusterClasses make the TalosConfigs here, and clusterctl moves them.
+////
+// Tests that prove a rule of the contract name it as "contract: ...".
+package contract

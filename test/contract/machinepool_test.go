@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+)
+
+const poolYAML = `
+apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
+kind: TalosConfig
+metadata: {name: pool}
+spec:
+  hostname: {source: Automatic}
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: GenericInfrastructureMachinePool
+metadata: {name: pool}
+spec: {}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachinePool
+metadata: {name: pool}
+spec:
+  clusterName: c
+  replicas: 3
+  template:
+    metadata: {labels: {node.cluster.x-k8s.io/pool: spot}}
+    spec:
+      clusterName: c
+      version: v1.36.1
+      bootstrap:
+        configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: pool}
+      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachinePool, name: pool}
+`
+
+// contract: a MachinePool has one TalosConfig for all its instances, in the version of its template, and Cluster API hands its data over.
+func TestMachinePoolGetsOneConfig(t *testing.T) {
+	w := newWorld(t)
+	w.cluster()
+	w.create(poolYAML)
+
+	pool := w.poolRuns(3)
+	w.Expect(ptr.Deref(pool.Spec.Template.Spec.Bootstrap.DataSecretName, "")).To(Equal("pool"))
+
+	config, secret := &bootstrapv1.TalosConfig{}, &corev1.Secret{}
+	w.get(config, "pool")
+	w.get(secret, "pool")
+	w.Expect(conditions.IsTrue(config, bootstrapv1.TalosConfigReadyCondition)).To(BeTrue(), describe(config))
+	w.Expect(string(secret.Data["value"])).To(And(
+		ContainSubstring("node.cluster.x-k8s.io/pool: spot"),
+		ContainSubstring(":v1.36.1"),
+		ContainSubstring("auto: stable"),
+	))
+
+	// A new instance boots from the same data.
+	w.change(pool, "pool", func() { pool.Spec.Replicas = new(int32(5)) })
+	w.poolRuns(5)
+
+	after := &corev1.Secret{}
+	w.get(after, "pool")
+	w.Expect(after.ResourceVersion).To(Equal(secret.ResourceVersion), "a number of instances is no input")
+}
+
+// poolRuns waits until the MachinePool has so many Nodes.
+func (w *world) poolRuns(count int) *clusterv1.MachinePool {
+	w.t.Helper()
+
+	pool := &clusterv1.MachinePool{}
+	w.Eventually(func(g Gomega) {
+		w.get(pool, "pool")
+		g.Expect(ptr.Deref(pool.Status.Initialization.BootstrapDataSecretCreated, false)).To(BeTrue(), describe(pool))
+		g.Expect(pool.Status.NodeRefs).To(HaveLen(count), describe(pool))
+	}).Should(Succeed())
+
+	return pool
+}
