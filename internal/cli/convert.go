@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
 	"github.com/maesh-dev/ichor/internal/convert"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
@@ -286,17 +288,46 @@ func (o *convertOptions) check(result *convert.Result) error {
 		return err
 	}
 
-	if !o.noRender && found.count(SeverityError) == 0 {
+	switch {
+	case found.count(SeverityError) > 0:
+	case o.noRender:
+		for _, fault := range machineconfig.Errors(machineconfig.ParsePatch(result.Patch).Check()) {
+			found.add(ofRender(result, fault), "")
+		}
+	default:
 		if err := o.renderAlone(result, found); err != nil {
 			return err
 		}
 
-		if found.count(SeverityError) > 0 {
+		if found.count(SeverityError) == 0 {
+			defer o.tellOldForms(result)
+		} else if slices.ContainsFunc(found.all, lacksSomething) {
 			defer o.tell("note", "a patch that only completes what other patches or objects bring cannot be rendered alone: use --no-render")
 		}
 	}
 
 	return found.tellAll(&o.inputOptions)
+}
+
+// lacking are words of Talos' validation for what another patch may bring.
+var lacking = regexp.MustCompile(`\b(?:is|are) required\b|\bmust (?:always )?be (?:set|specified|provided)\b|\bcannot be empty\b`)
+
+// lacksSomething tells an error that goes away when another patch completes the document.
+func lacksSomething(finding *Finding) bool {
+	return finding.Reason == machineconfig.ReasonValidationFailed && lacking.MatchString(finding.Message)
+}
+
+// tellOldForms tells what stands in the legacy document that the config contract has elsewhere.
+func (o *convertOptions) tellOldForms(result *convert.Result) {
+	contract, err := version.ParseContract(o.contract)
+	if err != nil {
+		return // a render has read it
+	}
+
+	for _, each := range result.OldForms(contract) {
+		finding := placed(each.Place, each.Message)
+		o.tell("note", finding.String())
+	}
 }
 
 // admit checks the patch as the API server does.

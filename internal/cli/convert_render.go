@@ -160,19 +160,23 @@ func addTrial(result *convert.Result, found *findings, subject *inventory.Subjec
 	}
 
 	for _, fault := range faults {
-		finding := Finding{Severity: SeverityError, Document: fault.Document, Field: fault.Field, Message: fault.Err.Error()}
-
-		if fault.Source.Kind == machineconfig.KindTalosConfigPatch {
-			if place, ok := placeOf(result, fault); ok {
-				finding.Location = placed(place, "").Location
-			}
-		} else if fault.Source != (machineconfig.Source{}) {
-			finding.Message = fault.Source.String() + ": " + finding.Message
-		}
-
-		finding.Reason = fault.Reason
-		found.add(finding, subject.Machine.Name)
+		found.add(ofRender(result, fault), subject.Machine.Name)
 	}
+}
+
+// ofRender is an error of the renderer, at its place of the input.
+func ofRender(result *convert.Result, fault *machineconfig.Error) Finding {
+	finding := Finding{Severity: SeverityError, Document: fault.Document, Field: fault.Field, Reason: fault.Reason, Message: fault.Err.Error()}
+
+	if fault.Source.Kind == machineconfig.KindTalosConfigPatch {
+		if place, ok := placeOf(result, fault); ok {
+			finding.Location = placed(place, "").Location
+		}
+	} else if fault.Source != (machineconfig.Source{}) {
+		finding.Message = fault.Source.String() + ": " + finding.Message
+	}
+
+	return finding
 }
 
 var sourceIndex = regexp.MustCompile(`^spec\.documents\[(\d+)\]$`)

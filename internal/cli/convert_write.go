@@ -30,7 +30,7 @@ func checkSecretsFile(name string) error {
 	case err != nil:
 		return usagef("--secrets-file: %w", err)
 	case !info.Mode().IsRegular():
-		return usagef("--secrets-file is %s: want the name of a file, which is written anew", name)
+		return usagef("--secrets-file is %s: want the name of a file", name)
 	default:
 		return nil
 	}
@@ -49,7 +49,11 @@ func (o *convertOptions) write(result *convert.Result) error {
 			return err
 		}
 
-		if err = writePrivate(o.secretsFile, secret); err != nil {
+		if err = keepOther(o.secretsFile, secret); err == nil {
+			err = writePrivate(o.secretsFile, secret)
+		}
+
+		if err != nil {
 			return fmt.Errorf("write the Secret: %w", err)
 		}
 
@@ -83,6 +87,23 @@ func encodeObject(format string, object any) ([]byte, error) {
 	err := encoder.Encode(object)
 
 	return out.Bytes(), err
+}
+
+// keepOther refuses a file that is there and has something else in it, which may be the only place where that is kept. The same may be
+// written again.
+func keepOther(name string, data []byte) error {
+	present, err := os.ReadFile(name)
+
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !bytes.Equal(present, data):
+		return fmt.Errorf("%s is there already, with other content: remove it if nobody needs it, or name another file", name)
+	default:
+		return nil
+	}
 }
 
 // writePrivate writes a file that only its owner can read, whole or not at all.

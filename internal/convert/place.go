@@ -3,10 +3,15 @@
 package convert
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+	"github.com/maesh-dev/ichor/internal/version"
 )
 
 // Find gives the place in the input of a field of the patch, such as "spec.documents[2].wireguardConfig.privateKeySecretRef". It is
@@ -67,6 +72,24 @@ func (r *Result) FindField(index int, pointer string) (Place, bool) {
 	}
 
 	return r.documents[index].at(pointer), true
+}
+
+// OldForms tells the settings of legacy documents that the config contract has in documents of their own, in the order of the input. They
+// are no faults: Talos takes both forms.
+func (r *Result) OldForms(contract version.Contract) []Fault {
+	var old []Fault
+
+	for _, s := range r.documents {
+		first := len(old)
+
+		for _, form := range machineconfig.OldForms(contract, s.document) {
+			old = append(old, Fault{Place: s.at(form.Pointer), Message: fmt.Sprintf("is the older form: config contract %s has it as %s", contract, form.Write)})
+		}
+
+		slices.SortStableFunc(old[first:], func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
+	}
+
+	return old
 }
 
 // pathTokens takes "spec.documents[0].config.machine.sysctls[net.core.somaxconn]" apart: a dot within brackets belongs to a key.

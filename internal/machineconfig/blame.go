@@ -82,6 +82,10 @@ func (s step) mayBring(f finding) bool {
 }
 
 func (r *render) fault(f finding, culprit int) *Error {
+	if f.twin != (address{}) {
+		return r.besideFault(f)
+	}
+
 	fault := &Error{
 		Reason: ReasonValidationFailed,
 		Source: Source{Layer: LayerBase, Kind: KindCluster, Name: r.in.Cluster.Name},

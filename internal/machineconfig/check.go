@@ -32,6 +32,9 @@ type finding struct {
 
 	// source is what to blame where it is not the step that brought the fault.
 	source Source
+
+	// twin is the other place that says the same in another form. Then what set the field is to blame, and what set the twin is named.
+	twin address
 }
 
 func (f finding) same(other finding) bool {

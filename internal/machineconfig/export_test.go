@@ -8,12 +8,12 @@ import (
 )
 
 // TalosPatch makes a patch of a document as Talos writes it, so that checks of the merged config can be tested with what the API's own
-// types do not let through. It is in the Cluster layer, and targets the object's cluster.
+// types do not let through. It is in the layer of the object, and targets its cluster.
 func TalosPatch(object *bootstrapv1.TalosConfigPatch, document string) (*Patch, error) {
 	loaded, err := merge.Load([]byte(document))
 	if err != nil {
 		return nil, err
 	}
 
-	return &Patch{object: object, layer: LayerCluster, documents: []*merge.Patch{loaded}}, nil
+	return &Patch{object: object, layer: Layer(object.Spec.Layer), documents: []*merge.Patch{loaded}}, nil
 }

@@ -78,6 +78,7 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	documents := merged.Documents()
 	findings = append(findings, labelFlags(documents)...)
 	findings = append(findings, doubleManifests(documents)...)
+	findings = append(findings, inTwoForms(documents)...)
 	findings = append(findings, hiddenVolumes(documents)...)
 	findings = append(findings, badHardwareAddresses(documents)...)
 	findings = append(findings, r.wrongEmbedded(documents)...)
