@@ -156,7 +156,11 @@ func wrongAlone(document config.Document) []finding {
 	findings = append(findings, badFiles(merged)...)
 	findings = append(findings, ownArgs(merged)...)
 
-	return append(findings, labelFlags(merged.Documents())...)
+	documents := merged.Documents()
+	findings = append(findings, labelFlags(documents)...)
+	findings = append(findings, ownMounts(documents)...)
+
+	return append(findings, illFormed(documents)...)
 }
 
 // badEntries asks machinery about each entry by itself, so that the one at fault is known.

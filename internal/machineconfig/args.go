@@ -27,6 +27,9 @@ type component struct {
 	// legacyFlags are more of them, which machinery itself refuses in a document of their own.
 	legacyFlags []string
 
+	// open says what is wrong with the values of a legacy flag that may be set, but not so that it lets everybody in.
+	open func(flag string, values []string) error
+
 	// legacy and modern give the extra arguments, from the legacy document and from one of their own.
 	legacy        func(*v1alpha1.MachineConfig, *v1alpha1.ClusterConfig) meta.Args
 	legacyPointer string
@@ -67,6 +70,7 @@ var components = []component{
 			"requestheader-client-ca-file", "service-account-key-file", "service-account-signing-key-file", "tls-cert-file", "tls-private-key-file",
 		},
 		legacyFlags:   []string{"authorization-config"},
+		open:          openServer,
 		legacyPointer: "/cluster/apiServer/extraArgs/",
 		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
 			if cluster.APIServerConfig == nil {
@@ -174,6 +178,7 @@ type arguments struct {
 	pointer  string
 	args     meta.Args
 	own      []string
+	open     func(flag string, values []string) error
 }
 
 func (a arguments) finding(flag string, err error) finding {
@@ -189,7 +194,7 @@ func argumentsOf(documents []config.Document) []arguments {
 	for _, each := range components {
 		all = append(all, arguments{
 			document: merge.ID{Kind: merge.LegacyKind}, pointer: each.legacyPointer,
-			args: each.legacy(machine, cluster), own: slices.Concat(each.flags, each.legacyFlags),
+			args: each.legacy(machine, cluster), own: slices.Concat(each.flags, each.legacyFlags), open: each.open,
 		})
 
 		for _, document := range documents {
@@ -208,15 +213,44 @@ func ownArgs(merged *merge.Config) []finding {
 
 	for _, each := range argumentsOf(merged.Documents()) {
 		for _, flag := range slices.Sorted(maps.Keys(each.args)) {
-			if err := misspeltFlag(flag); err != nil {
+			err := misspeltFlag(flag)
+
+			switch {
+			case err != nil:
+			case slices.Contains(each.own, flag):
+				err = errOwnFlag
+			case each.open != nil:
+				err = each.open(flag, each.args.ToMap()[flag])
+			}
+
+			if err != nil {
 				findings = append(findings, each.finding(flag, err))
-			} else if slices.Contains(each.own, flag) {
-				findings = append(findings, each.finding(flag, errOwnFlag))
 			}
 		}
 	}
 
 	return findings
+}
+
+// openServer refuses what lets everybody, or everybody who has logged in, do anything with the cluster, and what lets nobody.
+func openServer(flag string, values []string) error {
+	switch flag {
+	case "anonymous-auth":
+		if slices.ContainsFunc(values, func(value string) bool { return value != "false" }) {
+			return errors.New("lets requests without a login in: set it to false, or remove it; from config contract v1.14 on, a " +
+				"KubeAuthenticationConfig opens single paths, such as /livez")
+		}
+	case "authorization-mode":
+		for _, value := range values {
+			for mode := range strings.SplitSeq(value, ",") {
+				if mode = strings.TrimSpace(mode); strings.HasPrefix(mode, "Always") {
+					return fmt.Errorf("has the mode %s, which asks nobody: use Node, RBAC and Webhook", mode)
+				}
+			}
+		}
+	}
+
+	return nil
 }
 
 // flagName is how Talos, and the checks here, know a flag. Kubernetes' programs read client_ca_file as client-ca-file, and the name and

@@ -110,6 +110,11 @@ func authenticationCheck(documents []config.Document) func(map[string]any) []mis
 			return mistakes
 		}
 
+		if anonymous := configuration.Anonymous; anonymous != nil && anonymous.Enabled && len(anonymous.Conditions) == 0 {
+			mistakes = append(mistakes, mistake{"/anonymous", errors.New("lets requests without a login in on every path: name single paths, such as " +
+				"conditions: [{path: /livez}], or set enabled to false")})
+		}
+
 		serverConfigs().Default(configuration)
 
 		internal := &apiserver.AuthenticationConfiguration{}

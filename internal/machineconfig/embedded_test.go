@@ -169,17 +169,18 @@ var wrongPodSecurity = map[string]struct{ config, field, says string }{
 }
 
 var wrongAuthentication = map[string]struct{ config, field, says string }{
-	"http":              {"{jwt: [{" + strings.Replace(issuer, "https", "http", 1) + "}]}", "/jwt/0/issuer/url", "scheme must be https"},
-	"no audience":       {"{jwt: [{" + strings.Replace(issuer, "[kubernetes]", "[]", 1) + "}]}", "/jwt/0/issuer/audiences", "required value"},
-	"no prefix":         {"{jwt: [{" + strings.Replace(issuer, ", prefix: 'oidc:'", "", 1) + "}]}", "/jwt/0/claimMappings/username/prefix", "required value"},
-	"two audiences":     {"{jwt: [{" + strings.Replace(issuer, "[kubernetes]", "[a, b]", 1) + "}]}", "/jwt/0/issuer/audienceMatchPolicy", "MatchAny"},
-	"claim and CEL":     {"{jwt: [{" + issuer + ", claimValidationRules: [{claim: a, expression: 'true'}]}]}", "/jwt/0/claimValidationRules/0", "can't both be set"},
-	"wrong expression":  {"{jwt: [{" + issuer + ", userValidationRules: [{expression: 'user.nam == \"x\"'}]}]}", "/jwt/0/userValidationRules/0/expression", "compilation failed"},
-	"certificate":       {"{jwt: [{" + strings.Replace(issuer, "audiences", "certificateAuthority: none, audiences", 1) + "}]}", "/jwt/0/issuer/certificateAuthority", "invalid value"},
-	"same issuer twice": {"{jwt: [{" + issuer + "}, {" + issuer + "}]}", "/jwt/1/issuer/url", "duplicate value"},
-	"the cluster's own": {"{jwt: [{" + strings.Replace(issuer, "login.example.com", "api.example.com:6443", 1) + "}]}", "/jwt/0/issuer/url", "disallowed issuers"},
-	"anonymous":         {"{anonymous: {enabled: false, conditions: [{path: /livez}]}}", "/anonymous/conditions", "enabled should be set"},
-	"unknown field":     {"{oidc: []}", "/oidc", "is not known"},
+	"everybody on every path": {"{anonymous: {enabled: true, conditions: null}}", "/anonymous", "lets requests without a login in on every path"},
+	"http":                    {"{jwt: [{" + strings.Replace(issuer, "https", "http", 1) + "}]}", "/jwt/0/issuer/url", "scheme must be https"},
+	"no audience":             {"{jwt: [{" + strings.Replace(issuer, "[kubernetes]", "[]", 1) + "}]}", "/jwt/0/issuer/audiences", "required value"},
+	"no prefix":               {"{jwt: [{" + strings.Replace(issuer, ", prefix: 'oidc:'", "", 1) + "}]}", "/jwt/0/claimMappings/username/prefix", "required value"},
+	"two audiences":           {"{jwt: [{" + strings.Replace(issuer, "[kubernetes]", "[a, b]", 1) + "}]}", "/jwt/0/issuer/audienceMatchPolicy", "MatchAny"},
+	"claim and CEL":           {"{jwt: [{" + issuer + ", claimValidationRules: [{claim: a, expression: 'true'}]}]}", "/jwt/0/claimValidationRules/0", "can't both be set"},
+	"wrong expression":        {"{jwt: [{" + issuer + ", userValidationRules: [{expression: 'user.nam == \"x\"'}]}]}", "/jwt/0/userValidationRules/0/expression", "compilation failed"},
+	"certificate":             {"{jwt: [{" + strings.Replace(issuer, "audiences", "certificateAuthority: none, audiences", 1) + "}]}", "/jwt/0/issuer/certificateAuthority", "invalid value"},
+	"same issuer twice":       {"{jwt: [{" + issuer + "}, {" + issuer + "}]}", "/jwt/1/issuer/url", "duplicate value"},
+	"the cluster's own":       {"{jwt: [{" + strings.Replace(issuer, "login.example.com", "api.example.com:6443", 1) + "}]}", "/jwt/0/issuer/url", "disallowed issuers"},
+	"anonymous":               {"{anonymous: {enabled: false, conditions: [{path: /livez}]}}", "/anonymous/conditions", "enabled should be set"},
+	"unknown field":           {"{oidc: []}", "/oidc", "is not known"},
 }
 
 var wrongAuthorizer = map[string]struct{ config, field, says string }{

@@ -77,6 +77,8 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 
 	documents := merged.Documents()
 	findings = append(findings, labelFlags(documents)...)
+	findings = append(findings, ownMounts(documents)...)
+	findings = append(findings, illFormed(documents)...)
 	findings = append(findings, doubleManifests(documents)...)
 	findings = append(findings, inTwoForms(documents)...)
 	findings = append(findings, hiddenVolumes(documents)...)
@@ -157,10 +159,8 @@ func foreignFile(name string) error {
 		return fmt.Errorf("%q is not a whole path: write it from / on, without dots and double slashes", name)
 	}
 
-	for _, owned := range []string{"/system", "/var/lib/etcd", "/etc/kubernetes/pki"} {
-		if name == owned || strings.HasPrefix(name, owned+"/") {
-			return fmt.Errorf("%q is Talos' own: no file can be written below %s", name, owned)
-		}
+	if owned, ok := ownPath(name); ok {
+		return fmt.Errorf("%q is Talos' own: no file can be written below %s", name, owned)
 	}
 
 	return nil

@@ -152,9 +152,10 @@ func enums() []model.ScalarRow {
 		enum("nethelpers.RoutingRuleAction", "unspec", "unicast", "blackhole", "unreachable", "prohibit"),
 		enum("nethelpers.VLANProtocol", "802.1q", "802.1ad"),
 		enum("nethelpers.WOLMode", "phy", "unicast", "multicast", "broadcast", "magic", "magicsecure", "filter"),
-		enum("resources/block.EncryptionProviderType", "none", "luks2"),
-		enum("resources/block.FilesystemType", "none", "xfs", "vfat", "ext4", "iso9660", "swapi", "virtiofs", "btrfs"),
-		enum("resources/block.VolumeType", "partition", "disk", "tmpfs", "directory", "symlink", "overlay", "external"),
+		// Of these, Talos refuses the values that are left out here in every document that has them.
+		enum("resources/block.EncryptionProviderType", "luks2"),
+		enum("resources/block.FilesystemType", "none", "xfs", "ext4", "virtiofs", "btrfs"),
+		enum("resources/block.VolumeType", "partition", "disk", "directory"),
 		enum("resources/storage.LVMLogicalVolumeType", "linear", "raid1", "raid0", "raid10"),
 		enum("resources/storage.MDLevel", "raid1"),
 		enum("resources/storage.MDMetadata", "1.0", "1.2"),
