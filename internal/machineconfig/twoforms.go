@@ -93,22 +93,31 @@ func (t *twoForms) compare(legacy *v1alpha1.Config, document config.Document) {
 		t.module(machine, id, typed)
 	case *runtime.UdevRulesConfigV1Alpha1:
 		t.udev(machine, id, typed)
-	case *cri.RegistryMirrorConfigV1Alpha1:
-		if mirror := machine.MachineRegistries.RegistryMirrors[typed.MetaName]; mirror != nil && !sameMirror(mirror, typed) {
-			t.conflict("/machine/registries/mirrors/"+merge.EscapePointer(typed.MetaName), address{id: id}, winsDocument, id.Kind)
-		}
-	case *cri.RegistryAuthConfigV1Alpha1:
-		if auth := registryOf(machine, typed.MetaName).RegistryAuth; auth != nil && !sameAuth(auth, typed) {
-			t.conflict("/machine/registries/config/"+merge.EscapePointer(typed.MetaName)+"/auth", address{id: id}, winsDocument, id.Kind)
-		}
-	case *cri.RegistryTLSConfigV1Alpha1:
-		if tls := registryOf(machine, typed.MetaName).RegistryTLS; tls != nil && !sameTLS(tls, typed) {
-			t.conflict("/machine/registries/config/"+merge.EscapePointer(typed.MetaName)+"/tls", address{id: id}, winsDocument, id.Kind)
-		}
+	case *cri.RegistryMirrorConfigV1Alpha1, *cri.RegistryAuthConfigV1Alpha1, *cri.RegistryTLSConfigV1Alpha1:
+		t.registry(machine, id, document)
 	case *k8s.KubeStaticPodConfigV1Alpha1:
 		t.pod(machine, id, typed)
 	case config.NetworkCommonLinkConfig:
 		t.link(machine, id, document, typed)
+	}
+}
+
+func (t *twoForms) registry(machine *v1alpha1.MachineConfig, id merge.ID, document config.Document) {
+	host := merge.EscapePointer(id.Name)
+
+	switch typed := document.(type) {
+	case *cri.RegistryMirrorConfigV1Alpha1:
+		if mirror := machine.MachineRegistries.RegistryMirrors[id.Name]; mirror != nil && !sameMirror(mirror, typed) {
+			t.conflict("/machine/registries/mirrors/"+host, address{id: id}, winsDocument, id.Kind)
+		}
+	case *cri.RegistryAuthConfigV1Alpha1:
+		if auth := registryOf(machine, id.Name).RegistryAuth; auth != nil && !sameAuth(auth, typed) {
+			t.conflict("/machine/registries/config/"+host+"/auth", address{id: id}, winsDocument, id.Kind)
+		}
+	case *cri.RegistryTLSConfigV1Alpha1:
+		if tls := registryOf(machine, id.Name).RegistryTLS; tls != nil && !sameTLS(tls, typed) {
+			t.conflict("/machine/registries/config/"+host+"/tls", address{id: id}, winsDocument, id.Kind)
+		}
 	}
 }
 

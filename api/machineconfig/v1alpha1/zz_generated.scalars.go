@@ -30,10 +30,10 @@ func (v *BlockByteSize) UnmarshalJSON(data []byte) error {
 	return unmarshalNumberText(data, (*string)(v))
 }
 
-// +kubebuilder:validation:Enum="none";"luks2"
+// +kubebuilder:validation:Enum="luks2"
 type BlockEncryptionProviderType string
 
-// +kubebuilder:validation:Enum="none";"xfs";"vfat";"ext4";"iso9660";"swapi";"virtiofs";"btrfs"
+// +kubebuilder:validation:Enum="none";"xfs";"ext4";"virtiofs";"btrfs"
 type BlockFilesystemType string
 
 // A size, or a share of the disk such as 50%. Negative: what is left free (Talos 1.13).
@@ -44,7 +44,7 @@ type BlockSize string
 // UnmarshalJSON takes a string, and a number as its text: Talos writes some values of this type as numbers.
 func (v *BlockSize) UnmarshalJSON(data []byte) error { return unmarshalNumberText(data, (*string)(v)) }
 
-// +kubebuilder:validation:Enum="partition";"disk";"tmpfs";"directory";"symlink";"overlay";"external"
+// +kubebuilder:validation:Enum="partition";"disk";"directory"
 type BlockVolumeType string
 
 // A CEL expression.

@@ -95,8 +95,9 @@ type ScalarRow struct {
 	Go string
 	// Base is the JSON form.
 	Base Base
-	// Enum lists the permitted values in their canonical spelling.
-	Enum []string
+	// Enum lists the permitted values in their canonical spelling, and Refused the others that machinery reads, and that Talos refuses
+	// in every document that has the type.
+	Enum, Refused []string
 	// Pattern is a regular expression for the strings.
 	Pattern string
 	// Rule is a CEL rule for what no error may show, where a pattern would show it. It needs Message, which is told instead.

@@ -135,8 +135,8 @@ func (b *builder) namedScalar(name, source string, row ScalarRow, at string) *Sc
 func checkEnum(named *types.Named, row ScalarRow) error {
 	values := constants(named)
 
-	if len(row.Enum) > 0 && len(values) > 0 && len(values) != len(row.Enum) {
-		return fmt.Errorf("%s%s: the row lists %d values, machinery has %d", inScalars, row.Go, len(row.Enum), len(values))
+	if listed := len(row.Enum) + len(row.Refused); len(row.Enum) > 0 && len(values) > 0 && len(values) != listed {
+		return fmt.Errorf("%s%s: the row lists %d values, machinery has %d", inScalars, row.Go, listed, len(values))
 	}
 
 	return nil

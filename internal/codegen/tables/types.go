@@ -152,10 +152,9 @@ func enums() []model.ScalarRow {
 		enum("nethelpers.RoutingRuleAction", "unspec", "unicast", "blackhole", "unreachable", "prohibit"),
 		enum("nethelpers.VLANProtocol", "802.1q", "802.1ad"),
 		enum("nethelpers.WOLMode", "phy", "unicast", "multicast", "broadcast", "magic", "magicsecure", "filter"),
-		// Of these, Talos refuses the values that are left out here in every document that has them.
-		enum("resources/block.EncryptionProviderType", "luks2"),
-		enum("resources/block.FilesystemType", "none", "xfs", "ext4", "virtiofs", "btrfs"),
-		enum("resources/block.VolumeType", "partition", "disk", "directory"),
+		without(enum("resources/block.EncryptionProviderType", "luks2"), "none"),
+		without(enum("resources/block.FilesystemType", "none", "xfs", "ext4", "virtiofs", "btrfs"), "vfat", "iso9660", "swap"),
+		without(enum("resources/block.VolumeType", "partition", "disk", "directory"), "tmpfs", "symlink", "overlay", "external"),
 		enum("resources/storage.LVMLogicalVolumeType", "linear", "raid1", "raid0", "raid10"),
 		enum("resources/storage.MDLevel", "raid1"),
 		enum("resources/storage.MDMetadata", "1.0", "1.2"),
@@ -185,6 +184,13 @@ func prefixExamples() []string { return []string{"10.0.0.0/8", "fd00::/64"} }
 
 func enum(goType string, values ...string) model.ScalarRow {
 	return model.ScalarRow{Go: goType, Enum: values, Reason: textual}
+}
+
+// without names the values that Talos refuses wherever the type is used.
+func without(row model.ScalarRow, refused ...string) model.ScalarRow {
+	row.Refused = refused
+
+	return row
 }
 
 func lists() []model.ListRow {
