@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talossim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	runtimeres "github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+	"github.com/siderolabs/talos/pkg/machinery/textdiff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// tryTimeout is how long a configuration is tried if the caller does not say.
+const tryTimeout = time.Minute
+
+// ApplyConfiguration takes a whole machine configuration.
+func (s *machineService) ApplyConfiguration(ctx context.Context, request *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
+	b, n := s.boot, s.boot.node
+	if !b.changing.TryLock() {
+		return nil, status.Error(codes.FailedPrecondition, "another configuration is being applied")
+	}
+	defer b.changing.Unlock()
+
+	maintenance := b.config() == nil
+	if !maintenance && !rolesOf(ctx).Includes(role.Admin) {
+		return nil, status.Error(codes.PermissionDenied, "not authorized: a reader applies configurations in maintenance mode only")
+	}
+	config, warnings, err := n.world.load(ctx, b.image, n.options.Metal, request.GetData())
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	answer := &machine.ApplyConfiguration{Warnings: warnings, Mode: request.GetMode()}
+	if maintenance {
+		err = b.applyInMaintenance(request, config, answer)
+	} else {
+		err = b.apply(request, config, answer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{answer}}, nil
+}
+
+// applyInMaintenance makes the node go on with its boot, or install and reboot, with the configuration.
+func (b *boot) applyInMaintenance(request *machine.ApplyConfigurationRequest, config *nodeConfig, answer *machine.ApplyConfiguration) error {
+	if request.GetMode() != machine.ApplyConfigurationRequest_AUTO && request.GetMode() != machine.ApplyConfigurationRequest_REBOOT {
+		return status.Errorf(codes.Unimplemented, "apply configuration in mode %s: not possible in maintenance mode", request.GetMode())
+	}
+	if request.GetDryRun() {
+		answer.ModeDetails = "Dry run summary:\nThe node is running in maintenance mode and does not have a config yet."
+		return nil
+	}
+	n := b.node
+	n.keep(config.raw)
+	b.leave(runtimeres.MachineStageInstalling, func(ctx context.Context) error { return n.run(ctx, b.image, b.id) })
+	return nil
+}
+
+// apply changes the configuration of a node that has one.
+func (b *boot) apply(request *machine.ApplyConfigurationRequest, config *nodeConfig, answer *machine.ApplyConfiguration) error {
+	current := b.config()
+	mode, err := b.resolveMode(request.GetMode(), current, config)
+	if err != nil {
+		return err
+	}
+	answer.Mode = mode
+	if request.GetDryRun() {
+		if answer.ModeDetails, err = dryRun(mode, current, config); err != nil {
+			return status.Error(codes.Internal, err.Error())
+		}
+		return nil
+	}
+	n := b.node
+	switch mode {
+	case machine.ApplyConfigurationRequest_STAGED:
+		n.keep(config.raw)
+		b.publish()
+	case machine.ApplyConfigurationRequest_REBOOT:
+		n.keep(config.raw)
+		b.leave(runtimeres.MachineStageRebooting, n.start)
+	case machine.ApplyConfigurationRequest_TRY:
+		timeout := tryTimeout
+		if request.GetTryModeTimeout() != nil {
+			timeout = request.GetTryModeTimeout().AsDuration()
+		}
+		b.tryOut(current, config, timeout)
+	case machine.ApplyConfigurationRequest_NO_REBOOT, machine.ApplyConfigurationRequest_AUTO:
+		n.keep(config.raw)
+		b.use(config)
+	}
+	return nil
+}
+
+// resolveMode says what the node does for a mode, which depends on its version and, before 1.14, on what changes.
+func (b *boot) resolveMode(mode machine.ApplyConfigurationRequest_Mode, current, next *nodeConfig) (machine.ApplyConfigurationRequest_Mode, error) {
+	if b.image.version.Contract().AtLeast(14) {
+		switch mode {
+		case machine.ApplyConfigurationRequest_REBOOT:
+			return mode, status.Error(codes.Unimplemented, "apply configuration in mode REBOOT: not supported, apply and reboot")
+		case machine.ApplyConfigurationRequest_AUTO:
+			return machine.ApplyConfigurationRequest_NO_REBOOT, nil
+		default:
+			return mode, nil
+		}
+	}
+	switch mode {
+	case machine.ApplyConfigurationRequest_AUTO, machine.ApplyConfigurationRequest_NO_REBOOT, machine.ApplyConfigurationRequest_TRY:
+		if needsReboot(current, next) {
+			if mode == machine.ApplyConfigurationRequest_AUTO {
+				return machine.ApplyConfigurationRequest_REBOOT, nil
+			}
+			return mode, status.Error(codes.InvalidArgument, "this config change can't be applied in immediate mode")
+		}
+		if mode == machine.ApplyConfigurationRequest_AUTO {
+			return machine.ApplyConfigurationRequest_NO_REBOOT, nil
+		}
+	default:
+	}
+	return mode, nil
+}
+
+// use makes a configuration the one that runs.
+func (b *boot) use(config *nodeConfig) {
+	b.mu.Lock()
+	b.active = config
+	if b.try != nil {
+		close(b.try)
+		b.try = nil
+	}
+	b.mu.Unlock()
+	b.publish()
+}
+
+// tryOut uses a configuration that the disk does not get, and goes back to the one before unless another is applied.
+func (b *boot) tryOut(current, config *nodeConfig, timeout time.Duration) {
+	b.use(config)
+	settled := make(chan struct{})
+	b.mu.Lock()
+	b.try = settled
+	b.mu.Unlock()
+	b.tasks.Go(func() {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		select {
+		case <-settled:
+		case <-b.ctx.Done():
+		case <-timer.C:
+			b.mu.Lock()
+			mine := b.try == settled
+			b.mu.Unlock()
+			if mine {
+				b.use(current)
+			}
+		}
+	})
+}
+
+func dryRun(mode machine.ApplyConfigurationRequest_Mode, current, next *nodeConfig) (string, error) {
+	oldText, err := current.RedactSecrets("<redacted>").EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	if err != nil {
+		return "", err
+	}
+	newText, err := next.RedactSecrets("<redacted>").EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	if err != nil {
+		return "", err
+	}
+	diff, err := textdiff.Diff(string(oldText), string(newText))
+	if err != nil {
+		return "", err
+	}
+	if diff == "" {
+		diff = "No changes."
+	}
+	return fmt.Sprintf("Dry run summary:\nApplied configuration %s.\nConfig diff:\n\n%s", modeWords[mode], diff), nil
+}
+
+var modeWords = map[machine.ApplyConfigurationRequest_Mode]string{
+	machine.ApplyConfigurationRequest_REBOOT:    "with a reboot",
+	machine.ApplyConfigurationRequest_NO_REBOOT: "without a reboot",
+	machine.ApplyConfigurationRequest_STAGED:    "to be applied after the next reboot",
+	machine.ApplyConfigurationRequest_TRY:       "without a reboot, to be reverted unless it is confirmed",
+}
+
+// needsReboot tells whether a Talos before 1.14 can apply a change only by a reboot. Documents beside the first apply at
+// once, and of the first what the Talos documentation lists (Editing machine configuration, "without a reboot").
+func needsReboot(current, next *nodeConfig) bool {
+	before, errBefore := rebootRelevant(current)
+	after, errAfter := rebootRelevant(next)
+	return errBefore != nil || errAfter != nil || !bytes.Equal(before, after)
+}
+
+func rebootRelevant(config *nodeConfig) ([]byte, error) {
+	stripped, err := config.PatchV1Alpha1(func(c *v1alpha1.Config) error {
+		c.ConfigDebug, c.ClusterConfig = nil, nil
+		m := c.MachineConfig
+		if m == nil {
+			return nil
+		}
+		m.MachineTime, m.MachineCertSANs, m.MachineInstall, m.MachineNetwork = nil, nil, nil, nil
+		m.MachineNodeLabels, m.MachineNodeAnnotations, m.MachineNodeTaints = nil, nil, nil
+		m.MachineSysctls, m.MachineSysfs, m.MachineLogging, m.MachineControlPlane = nil, nil, nil, nil
+		m.MachineKubelet, m.MachinePods, m.MachineKernel, m.MachineRegistries = nil, nil, nil, v1alpha1.RegistriesConfig{}
+		if m.MachineFeatures != nil {
+			m.MachineFeatures.KubernetesTalosAPIAccessConfig = nil
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	first := stripped.RawV1Alpha1()
+	return encoder.NewEncoder(first, encoder.WithComments(encoder.CommentsDisabled)).Encode()
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package talossim simulates Talos nodes: what the product knows of a machine is what its Talos API says, so a simulated
+// node is that API, over real gRPC and mutual TLS on a loopback address of its own, and the machine behind it: a disk with
+// two boot slots, a machine configuration that is loaded and validated as strictly as a node of that version does it,
+// boots with new boot IDs, roles, and a member of an etcd cluster.
+//
+// A World holds the nodes of one test. Nodes whose configurations share a certificate authority form a cluster, as in
+// reality; nothing else ties them together. Faults are set by the test, one node at a time.
+//
+// What a node does is stated call by call, with the source of each claim, in the conformance table of this package's
+// tests. Known differences from a real node: no call is proxied to another node, a boot takes as long as the test wants
+// it to, and what is not about managing a node (logs, packet capture, processes, files) answers Unimplemented.
+//
+// It is not pure, and only packages under test/ and programs that start the test world may import it.
+package talossim

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talossim
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+// etcdCluster is the model of an etcd cluster: who is a member, who runs, who leads, and the rules by which etcd accepts
+// or refuses a change. It stores no keys. Rules are those of etcd 3.6 with its default strict reconfiguration check
+// (server/etcdserver: mayAddMember, mayPromote, mayRemoveMember).
+type etcdCluster struct {
+	mu      sync.Mutex
+	members []*modelMember
+	leader  uint64
+	term    uint64
+	index   uint64
+	// added counts the members ever added, so that no ID comes twice.
+	added uint64
+	// changed is closed and replaced when anything changed.
+	changed chan struct{}
+}
+
+// modelMember is one row of the membership list. A member that was added and never ran has no name.
+type modelMember struct {
+	id       uint64
+	name     string
+	address  string
+	learner  bool
+	started  bool
+	up       bool
+	caughtUp bool
+	dbSize   int64
+	alarms   []machine.EtcdMemberAlarm_AlarmType
+}
+
+// learnerLimit is etcd's default for learners at a time.
+const learnerLimit = 1
+
+func newEtcdCluster() *etcdCluster {
+	return &etcdCluster{changed: make(chan struct{})}
+}
+
+// notify wakes those who wait for a change, after the leader was settled. The caller holds the lock.
+func (c *etcdCluster) notify() {
+	c.elect()
+	c.index++
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// watch returns a channel that is closed at the next change.
+func (c *etcdCluster) watch() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+func (c *etcdCluster) find(id uint64) *modelMember {
+	i := slices.IndexFunc(c.members, func(m *modelMember) bool { return m.id == id })
+	if i < 0 {
+		return nil
+	}
+	return c.members[i]
+}
+
+func (c *etcdCluster) voters() []*modelMember {
+	var voters []*modelMember
+	for _, m := range c.members {
+		if !m.learner {
+			voters = append(voters, m)
+		}
+	}
+	return voters
+}
+
+func count(members []*modelMember, condition func(*modelMember) bool) int {
+	n := 0
+	for _, m := range members {
+		if condition(m) {
+			n++
+		}
+	}
+	return n
+}
+
+func isUp(m *modelMember) bool      { return m.up }
+func isStarted(m *modelMember) bool { return m.started }
+
+func (c *etcdCluster) hasQuorum() bool {
+	voters := c.voters()
+	return len(voters) > 0 && count(voters, isUp) > len(voters)/2
+}
+
+func (c *etcdCluster) elect() {
+	if !c.hasQuorum() {
+		c.leader = 0
+		return
+	}
+	if m := c.find(c.leader); m != nil && m.up && !m.learner {
+		return
+	}
+	for _, m := range c.voters() {
+		if m.up {
+			c.leader = m.id
+			c.term++
+			return
+		}
+	}
+}
+
+// newMember adds a row. The caller holds the lock and has checked the rules.
+func (c *etcdCluster) newMember(address string, learner bool) *modelMember {
+	c.added++
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(address), c.added))
+	m := &modelMember{id: binary.BigEndian.Uint64(sum[:]), address: address, learner: learner, dbSize: 64 << 10}
+	c.members = append(c.members, m)
+	return m
+}
+
+// serves returns the error of a call that needs the cluster's agreement, made at a member.
+func (c *etcdCluster) serves(id uint64) error {
+	m := c.find(id)
+	switch {
+	case m == nil || !m.up:
+		return errNotRunning
+	case !c.hasQuorum():
+		return rpctypes.ErrTimeout
+	}
+	return nil
+}
+
+func (c *etcdCluster) addLearner(address string) (*modelMember, error) {
+	voters := c.voters()
+	switch {
+	case !c.hasQuorum():
+		return nil, rpctypes.ErrTimeout
+	case count(c.members, func(m *modelMember) bool { return m.address == address }) > 0:
+		return nil, rpctypes.ErrPeerURLExist
+	case count(voters, isUp) < len(voters):
+		// A member is added only while every voting member is connected.
+		return nil, rpctypes.ErrUnhealthy
+	case len(c.members)-len(voters) >= learnerLimit:
+		return nil, rpctypes.ErrTooManyLearners
+	}
+	m := c.newMember(address, true)
+	c.notify()
+	return m, nil
+}
+
+func (c *etcdCluster) promote(id uint64) error {
+	m := c.find(id)
+	switch {
+	case !c.hasQuorum():
+		return rpctypes.ErrTimeout
+	case m == nil:
+		return rpctypes.ErrMemberNotFound
+	case !m.learner:
+		return rpctypes.ErrMemberNotLearner
+	case !m.up || !m.caughtUp:
+		return rpctypes.ErrMemberLearnerNotReady
+	}
+	m.learner = false
+	c.notify()
+	return nil
+}
+
+// removeMember applies the rules that keep the rest alive.
+func (c *etcdCluster) removeMember(asker, id uint64) error {
+	if err := c.serves(asker); err != nil {
+		return err
+	}
+	m := c.find(id)
+	if m == nil {
+		return rpctypes.ErrMemberNotFound
+	}
+	if !m.learner {
+		rest := slices.DeleteFunc(c.voters(), func(other *modelMember) bool { return other.id == id })
+		if count(rest, isStarted) < len(rest)/2+1 {
+			return rpctypes.ErrMemberNotEnoughStarted
+		}
+		// A member that is down is no part of the quorum that is active.
+		if (m.up || id == asker) && count(c.voters(), isUp)-1 < len(rest)/2+1 {
+			return rpctypes.ErrUnhealthy
+		}
+	}
+	c.members = slices.DeleteFunc(c.members, func(other *modelMember) bool { return other.id == id })
+	m.up = false
+	c.notify()
+	return nil
+}
+
+// moveLeader hands leadership to the next voting member that runs.
+func (c *etcdCluster) moveLeader(id uint64) (string, error) {
+	if err := c.serves(id); err != nil {
+		return "", err
+	}
+	if c.leader != id {
+		return "", nil
+	}
+	for _, m := range c.voters() {
+		if m.id != id && m.up {
+			c.leader = m.id
+			c.term++
+			c.notify()
+			return m.name, nil
+		}
+	}
+	return "", errNoTransferee
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talossim
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/siderolabs/crypto/x509"
+)
+
+// Options are what the nodes of a world have in common. The zero value is right for most tests.
+type Options struct {
+	// Schematics are the schematics of the image factory: by ID, the names of the system extensions that an image built
+	// from it has, as siderolabs/iscsi-tools. An image of a schematic that is not here has none.
+	Schematics map[string][]string
+
+	// MissingImages are references that no registry has: pulling one fails with NotFound.
+	MissingImages []string
+}
+
+// World is a network of simulated nodes. Its methods may be called from several goroutines.
+type World struct {
+	options   Options
+	addresses addressReservations
+	ca        *x509.CertificateAuthority // nobody knows it
+
+	mu    sync.Mutex
+	nodes []*Node
+	// clusters are the etcd clusters, by the authority that their members have in common.
+	clusters map[string]*etcdCluster
+	// authorities are the Talos authorities whose key a running control-plane node has, by certificate. A worker gets
+	// its own certificate from such a node, so it has no API before there is one.
+	authorities map[string]*x509.CertificateAuthority
+	changed     chan struct{}
+	closed      bool
+}
+
+// New makes an empty world. Close it.
+func New(options Options) (*World, error) {
+	ca, err := x509.NewSelfSignedCertificateAuthority(x509.Organization("nobody knows"))
+	if err != nil {
+		return nil, fmt.Errorf("simulated nodes: %w", err)
+	}
+	return &World{
+		options: options, ca: ca, changed: make(chan struct{}),
+		clusters: map[string]*etcdCluster{}, authorities: map[string]*x509.CertificateAuthority{},
+	}, nil
+}
+
+// ForTest makes a world that ends with the test.
+func ForTest(t testing.TB, options Options) *World {
+	t.Helper()
+	w, err := New(options)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Errorf("close the simulated nodes: %v", err)
+		}
+	})
+	return w
+}
+
+// NewNode makes a machine with an address of its own and leaves it off.
+func (w *World) NewNode(options NodeOptions) (*Node, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, errors.New("new node: the world is closed")
+	}
+	address, err := w.addresses.reserve()
+	if err != nil {
+		return nil, fmt.Errorf("new node %s: %w", options.Name, err)
+	}
+	n, err := newNode(w, address, options)
+	if err != nil {
+		return nil, fmt.Errorf("new node %s: %w", options.Name, err)
+	}
+	w.nodes = append(w.nodes, n)
+	return n, nil
+}
+
+// Start makes a machine and boots it with user data, which may be nil. It returns when the node has booted, as PowerOn.
+func (w *World) Start(ctx context.Context, options NodeOptions, userData []byte) (*Node, error) {
+	n, err := w.NewNode(options)
+	if err != nil {
+		return nil, err
+	}
+	n.SetUserData(userData)
+	return n, n.PowerOn(ctx)
+}
+
+// Nodes returns all machines, in the order in which they were made.
+func (w *World) Nodes() []*Node {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.nodes)
+}
+
+// Close powers all machines off.
+func (w *World) Close() error {
+	w.mu.Lock()
+	w.closed = true
+	nodes := slices.Clone(w.nodes)
+	w.mu.Unlock()
+	for _, n := range nodes {
+		n.PowerOff()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.addresses.release()
+}
+
+// cluster is the etcd cluster of an authority.
+func (w *World) cluster(ca []byte) *etcdCluster {
+	key := fingerprint(ca)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.clusters[key] == nil {
+		w.clusters[key] = newEtcdCluster()
+	}
+	return w.clusters[key]
+}
+
+// wake lets everyone who waits look again.
+func (w *World) wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.changed)
+	w.changed = make(chan struct{})
+	for _, c := range w.clusters {
+		c.mu.Lock()
+		c.notify()
+		c.mu.Unlock()
+	}
+}
+
+// announce makes an authority's key known, as a control-plane node's trustd does.
+func (w *World) announce(ca *x509.CertificateAuthority) {
+	w.mu.Lock()
+	w.authorities[fingerprint(ca.CrtPEM)] = ca
+	w.mu.Unlock()
+	w.wake()
+}
+
+// knows tells whether a certificate's key is known.
+func (w *World) knows(certificate []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.authorities[fingerprint(certificate)] != nil
+}
+
+// authority waits for the key of an authority.
+func (w *World) authority(ctx context.Context, certificate []byte) (*x509.CertificateAuthority, error) {
+	for {
+		w.mu.Lock()
+		ca, changed := w.authorities[fingerprint(certificate)], w.changed
+		w.mu.Unlock()
+		if ca != nil {
+			return ca, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func fingerprint(data []byte) string {
+	sum := sha256.Sum256(data)
+	return string(sum[:])
+}
