@@ -37,6 +37,7 @@ func TestRunRefusesFlags(t *testing.T) {
 	}
 }
 
+// contract: the manager has the flags --namespace and --watch-filter.
 func TestRunHelp(t *testing.T) {
 	g := NewWithT(t)
 	out := &bytes.Buffer{}

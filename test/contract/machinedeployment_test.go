@@ -94,6 +94,7 @@ func TestMachineDeploymentScales(t *testing.T) {
 
 	for name, machine := range machines {
 		w.Expect(machine.data.Name).To(Equal(machine.config.Name), name)
+		w.Expect([]string{machine.config.Name, machine.Spec.InfrastructureRef.Name}).To(HaveEach(name), "one name for all that belongs to a machine")
 		w.Expect(machine.data.Type).To(Equal(clusterv1.ClusterSecretType), name)
 		w.Expect(machine.data.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "c"), name)
 		w.Expect(machine.data.OwnerReferences).To(ConsistOf(metav1.OwnerReference{

@@ -15,6 +15,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 )
 
+// contract: the order of what is waited for, and whose a Secret of the name is.
 func TestDecide(t *testing.T) {
 	secretOf := func(refs ...metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{

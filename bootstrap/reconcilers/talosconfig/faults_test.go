@@ -214,6 +214,7 @@ func changeRegistry(values map[string]string) func(*world) {
 	}
 }
 
+// contract: faults are conditions with documented reasons.
 func TestFaults(t *testing.T) {
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {

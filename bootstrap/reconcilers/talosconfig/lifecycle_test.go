@@ -20,6 +20,7 @@ import (
 )
 
 // Each thing that a TalosConfig waits for wakes it.
+// contract: nothing is done without an owner, without a Cluster, or before the cluster's infrastructure is provisioned.
 func TestWaiting(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
@@ -64,6 +65,7 @@ spec:
 	w.ready("w-1")
 }
 
+// contract: nothing is done while the Cluster or the object is paused, and the Paused condition says so.
 func TestPaused(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
@@ -106,6 +108,7 @@ spec:
 }
 
 // Whatever changes after the Secret has been written, the machine keeps it: it may have booted.
+// contract: after the data Secret exists, changes are ignored.
 func TestWrittenConfigStays(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
@@ -157,6 +160,7 @@ func TestRotationWhileWaiting(t *testing.T) {
 	w.Expect(string(w.ready("w-1").Data["value"])).To(And(ContainSubstring("rotated"), Not(ContainSubstring("before"))))
 }
 
+// contract: bootstrap data that was deleted before the machine has booted is made again.
 func TestDeletedSecret(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
@@ -217,6 +221,7 @@ func TestDamagedSecret(t *testing.T) {
 }
 
 // A move between management clusters drops the status, and a restored backup may drop owner references too.
+// contract: a lost status comes back without new bootstrap data, and the Secret's owner reference is ensured.
 func TestAfterMove(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
@@ -278,6 +283,7 @@ func TestBrokenAnnotations(t *testing.T) {
 	w.ready("w-1")
 }
 
+// contract: a dataSecretName that the Machine has already is taken over.
 func TestAdoptsBootstrapDataOfAnotherName(t *testing.T) {
 	w := newWorld(t)
 	w.cluster()

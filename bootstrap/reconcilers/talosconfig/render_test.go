@@ -49,6 +49,7 @@ spec:
 
 // The whole way: a cluster without anything but its Machines gets its secrets made, each Machine its config, and Cluster
 // API takes the names of the data Secrets over.
+// contract: the data Secret has the name, label, type, owner and key that the infrastructure provider looks for.
 func TestMachinesGetTheirConfigs(t *testing.T) {
 	w := newWorld(t)
 	w.secret("registry", map[string]string{"password": registryPassword})
@@ -199,6 +200,7 @@ func (w *world) reconcileAgain(name string) {
 }
 
 // A MachinePool's TalosConfig gets one config for all instances, of the machine template's version and labels.
+// contract: a MachinePool owns a TalosConfig too.
 func TestMachinePool(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()

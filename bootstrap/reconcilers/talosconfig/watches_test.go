@@ -166,6 +166,7 @@ func TestWatches(t *testing.T) {
 }
 
 // The label that divides the work between managers.
+// contract: --watch-filter selects by label.
 func TestWatchFilter(t *testing.T) {
 	g := NewWithT(t)
 	r := &Reconciler{Client: watchedWorld(t), WatchFilter: "mine"}
