@@ -59,6 +59,9 @@ type ProviderOptions struct {
 
 	// Args are more flags.
 	Args []string
+
+	// Env are more variables of the environment, as NAME=VALUE.
+	Env []string
 }
 
 // Provider is a provider's manager that runs as a process of its own, as in a pod.
@@ -86,7 +89,7 @@ func (mc *ManagementCluster) StartProvider(ctx context.Context, options Provider
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
 	proc, err := start(ctx, mc.logDir, program{
-		name: options.Name, path: options.Program, grace: providerGrace,
+		name: options.Name, path: options.Program, grace: providerGrace, env: options.Env,
 		args: append([]string{
 			"--kubeconfig=" + options.Kubeconfig,
 			"--health-addr=" + loopback(health),

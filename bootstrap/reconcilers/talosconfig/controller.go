@@ -4,7 +4,6 @@ package talosconfig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sync/singleflight"
@@ -85,9 +84,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues(seen.logValues()...))
 	before := config.DeepCopy()
 
-	done, err := r.execute(ctx, seen, decide(seen))
+	done, fault := r.execute(ctx, seen, decide(seen))
 
-	return ctrl.Result{}, errors.Join(err, r.report(ctx, before, config, done, err))
+	// Alone: beside a fault that is terminal it would not be tried again, and nobody would read of the fault.
+	if err := r.report(ctx, before, config, done, fault); err != nil {
+		return ctrl.Result{}, err
+	}
+
+	return ctrl.Result{}, fault
 }
 
 // responsible says whether this manager reconciles the TalosConfig. Other objects may wake any.

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operations_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"text/template"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/test/harness"
+)
+
+// tenant is a namespace with the Cluster "c", in which the test plays Cluster API.
+type tenant struct {
+	*WithT
+
+	t         *testing.T
+	namespace string
+}
+
+const clusterYAML = `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: c, labels: {site: lab}}
+spec:
+  clusterNetwork:
+    pods: {cidrBlocks: [10.244.0.0/16]}
+    services: {cidrBlocks: [10.96.0.0/12]}
+    serviceDomain: cluster.local
+  controlPlaneEndpoint: {host: c.example.com, port: 6443}
+  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureCluster, name: c}
+---
+apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
+kind: TalosClusterConfig
+metadata: {name: c}
+spec:
+  clusterName: c
+  talos: {version: v1.14.1}
+  registries: [{host: registry.example.com, username: ichor, authSecretRef: {name: registry}}]
+`
+
+// newTenant makes the namespace and the Cluster, whose infrastructure is there.
+func newTenant(t *testing.T, namespace string) *tenant {
+	t.Helper()
+
+	w := &tenant{WithT: NewWithT(t), t: t, namespace: namespace}
+	w.SetDefaultEventuallyTimeout(patience)
+	w.SetDefaultEventuallyPollingInterval(interval)
+
+	w.Expect(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+	w.create(clusterYAML)
+
+	owner := &clusterv1.Cluster{}
+	w.get(owner, "c")
+	owner.Status.Initialization.InfrastructureProvisioned = new(true)
+	w.Expect(admin.Status().Update(t.Context(), owner)).To(Succeed())
+
+	return w
+}
+
+func (w *tenant) create(manifests string) {
+	w.t.Helper()
+
+	objects, err := harness.DecodeYAML([]byte(manifests))
+	w.Expect(err).NotTo(HaveOccurred())
+
+	for _, object := range objects {
+		object.SetNamespace(w.namespace)
+		w.Expect(admin.Create(w.t.Context(), object)).To(Succeed())
+	}
+}
+
+func (w *tenant) get(object client.Object, name string) {
+	w.t.Helper()
+	w.Expect(admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, object)).To(Succeed())
+}
+
+// secret creates a Secret, or replaces its values.
+func (w *tenant) secret(name string, values map[string]string) {
+	w.t.Helper()
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	w.Eventually(func() error {
+		err := admin.Get(w.t.Context(), client.ObjectKeyFromObject(secret), secret)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+
+		secret.Data, secret.StringData = nil, values
+
+		if err == nil {
+			return admin.Update(w.t.Context(), secret)
+		}
+
+		return admin.Create(w.t.Context(), secret)
+	}).Should(Succeed())
+}
+
+const machineYAML = `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Machine
+metadata:
+  name: "{{.}}"
+  labels: {cluster.x-k8s.io/cluster-name: c}
+spec:
+  clusterName: c
+  version: v1.36.1
+  bootstrap:
+    configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: "{{.}}"}
+  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachine, name: "{{.}}"}
+`
+
+const poolYAML = `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachinePool
+metadata: {name: "{{.}}", labels: {cluster.x-k8s.io/cluster-name: c}}
+spec:
+  clusterName: c
+  template:
+    spec:
+      clusterName: c
+      version: v1.36.1
+      bootstrap:
+        configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: "{{.}}"}
+      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachinePool, name: "{{.}}"}
+`
+
+// labelled sets a label of a TalosConfig that is to be created.
+func labelled(key, value string) func(*bootstrapv1.TalosConfig) {
+	return func(config *bootstrapv1.TalosConfig) { config.Labels[key] = value }
+}
+
+// machine creates a Machine and the TalosConfig that it owns.
+func (w *tenant) machine(name string, change ...func(*bootstrapv1.TalosConfig)) {
+	w.t.Helper()
+	w.owned(machineYAML, "Machine", &clusterv1.Machine{}, name, change...)
+}
+
+// pool is machine for a MachinePool.
+func (w *tenant) pool(name string) {
+	w.t.Helper()
+	w.owned(poolYAML, "MachinePool", &clusterv1.MachinePool{}, name)
+}
+
+func (w *tenant) owned(text, kind string, owner client.Object, name string, change ...func(*bootstrapv1.TalosConfig)) {
+	w.t.Helper()
+
+	var manifest bytes.Buffer
+	w.Expect(template.Must(template.New(kind).Parse(text)).Execute(&manifest, name)).To(Succeed())
+	w.create(manifest.String())
+	w.get(owner, name)
+
+	config := &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: name, UID: owner.GetUID(), Controller: new(true),
+		}},
+	}}
+
+	for _, each := range change {
+		each(config)
+	}
+
+	w.Expect(admin.Create(w.t.Context(), config)).To(Succeed())
+}
+
+// ready waits until the TalosConfig is ready, and returns its data Secret.
+func (w *tenant) ready(name string) *corev1.Secret {
+	w.t.Helper()
+
+	config := &bootstrapv1.TalosConfig{}
+	w.Eventually(func(g Gomega) {
+		g.Expect(admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, config)).To(Succeed())
+		g.Expect(conditions.IsTrue(config, bootstrapv1.TalosConfigReadyCondition)).To(BeTrue(), "%v", config.Status.Conditions)
+	}).Should(Succeed())
+
+	secret := &corev1.Secret{}
+	w.get(secret, config.Status.DataSecretName)
+
+	return secret
+}
+
+// faulty waits until the config cannot be rendered, for the reason and with the words.
+func (w *tenant) faulty(name, reason, words string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		config := &bootstrapv1.TalosConfig{}
+		g.Expect(admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, config)).To(Succeed())
+
+		condition := conditions.Get(config, bootstrapv1.TalosConfigConfigRenderedCondition)
+		g.Expect(condition).NotTo(BeNil())
+		g.Expect(condition.Reason).To(Equal(reason))
+		g.Expect(condition.Message).To(ContainSubstring(words))
+	}).Should(Succeed())
+}
+
+// untouched says that no manager has written to the TalosConfig, nor for it.
+func (w *tenant) untouched(name string) {
+	w.t.Helper()
+
+	config := &bootstrapv1.TalosConfig{}
+	w.get(config, name)
+	w.Expect(config.Status).To(Equal(bootstrapv1.TalosConfigStatus{}), name)
+
+	err := admin.Get(context.WithoutCancel(w.t.Context()), client.ObjectKey{Namespace: w.namespace, Name: name}, &corev1.Secret{})
+	w.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	w.Expect(err).To(HaveOccurred(), name)
+}
