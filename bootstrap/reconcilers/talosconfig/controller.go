@@ -53,10 +53,11 @@ type Reconciler struct {
 	// WatchFilter is the value of the watch-filter label on the TalosConfigs to reconcile. Empty: all.
 	WatchFilter string
 
-	deferrer deferrer
-	bundles  *bundleCache
-	proofs   *proofCache
-	minting  singleflight.Group
+	deferrer  deferrer
+	bundles   *bundleCache
+	refreshed *refreshCache
+	proofs    *proofCache
+	minting   singleflight.Group
 }
 
 // Reconcile brings one TalosConfig to its next state. Nothing polls: whatever it waits for is watched, see watches.go.

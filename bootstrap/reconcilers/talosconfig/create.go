@@ -37,7 +37,7 @@ func notCreated(secret *corev1.Secret, err error) (outcome, error) {
 	err = withoutConfig(secret, err)
 	fault := fmt.Errorf("secret %s: create: %w", secret.Name, err)
 
-	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsRequestEntityTooLargeError(err) {
+	if !isRefusal(err) {
 		return outcome{}, fault
 	}
 
@@ -47,6 +47,11 @@ func notCreated(secret *corev1.Secret, err error) (outcome, error) {
 		bundle:   good(bootstrapv1.SecretsBundleAvailableReason, ""),
 		rendered: good(bootstrapv1.TalosConfigConfigRenderedReason, ""),
 	}, fault
+}
+
+// isRefusal tells an answer of the API server that stays the same until somebody changes something.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // withoutConfig replaces the words of an error that quotes the Secret's config, as an admission policy may do.

@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
 // step is the one thing that a reconcile does.
@@ -28,6 +29,10 @@ type (
 	// keep leaves the Secret, which is the TalosConfig's own, as it is.
 	keep struct{ secret *corev1.Secret }
 
+	// refresh renders a MachinePool's config again if anything that goes into it has changed, and then changes the Secret in place:
+	// the pool's next instance boots of it.
+	refresh struct{ secret *corev1.Secret }
+
 	// claim makes the TalosConfig the owner of its Secret once more, or gives the Secret its label back.
 	claim struct{ secret *corev1.Secret }
 
@@ -41,18 +46,19 @@ type (
 	forgo struct{}
 )
 
-func (wait) isStep()   {}
-func (render) isStep() {}
-func (keep) isStep()   {}
-func (claim) isStep()  {}
-func (adopt) isStep()  {}
-func (refuse) isStep() {}
-func (forgo) isStep()  {}
+func (wait) isStep()    {}
+func (render) isStep()  {}
+func (keep) isStep()    {}
+func (refresh) isStep() {}
+func (claim) isStep()   {}
+func (adopt) isStep()   {}
+func (refuse) isStep()  {}
+func (forgo) isStep()   {}
 
 // decide says what to do next. It is a pure function, and its order is the specification: what exists is looked at before
 // what is waited for, so that a machine that has its config keeps it whatever happens around it.
 func decide(seen observation) step {
-	config, owner, cluster := seen.config, seen.owner, seen.cluster
+	config, owner := seen.config, seen.owner
 
 	switch {
 	case owner == nil:
@@ -67,6 +73,20 @@ func decide(seen observation) step {
 	case owner.joined:
 		return forgo{}
 
+	}
+
+	if missing := unready(seen); missing != (wait{}) {
+		return missing
+	}
+
+	return render{again: owner.dataSecretName != "" || ptr.Deref(config.Status.Initialization.DataSecretCreated, false)}
+}
+
+// unready says what a render has to wait for, with an owner there. The zero value is nothing.
+func unready(seen observation) wait {
+	owner, cluster := seen.owner, seen.cluster
+
+	switch {
 	case !owner.object.GetDeletionTimestamp().IsZero():
 		return wait{
 			bootstrapv1.TalosConfigDataSecretNotAvailableReason,
@@ -95,7 +115,7 @@ func decide(seen observation) step {
 		}
 	}
 
-	return render{again: owner.dataSecretName != "" || ptr.Deref(config.Status.Initialization.DataSecretCreated, false)}
+	return wait{}
 }
 
 // decideSecret says what to do about a Secret with the TalosConfig's name.
@@ -104,6 +124,11 @@ func decideSecret(seen observation) step {
 	case holderConfig:
 		if seen.secret.Labels[clusterv1.ClusterNameLabel] != seen.owner.clusterName {
 			return claim{seen.secret}
+		}
+
+		// A machine boots once, or has booted, and keeps what it was given. A pool may get a new instance at any time.
+		if seen.owner.machine.Kind == machineconfig.KindMachinePool && unready(seen) == (wait{}) {
+			return refresh{seen.secret}
 		}
 
 		return keep{seen.secret}

@@ -48,6 +48,16 @@ func TestDecide(t *testing.T) {
 		"own Secret":                                 {func(o *observation) { o.secret = own }, "keep"},
 		"own Secret, and the cluster is gone":        {func(o *observation) { o.secret, o.cluster = own, nil }, "keep"},
 		"own Secret, and the machine has joined":     {func(o *observation) { o.secret, o.owner.joined = own, true }, "keep"},
+		"pool's own Secret":                          {func(o *observation) { o.secret, o.owner = own, poolOfTest() }, "refresh"},
+		"pool's own Secret, and the cluster is gone": {func(o *observation) { o.secret, o.owner, o.cluster = own, poolOfTest(), nil }, "keep"},
+		"pool's own Secret, and no endpoint": {func(o *observation) {
+			o.secret, o.owner, o.cluster.Spec.ControlPlaneEndpoint = own, poolOfTest(), clusterv1.APIEndpoint{}
+		}, "keep"},
+		"pool's own Secret, and the pool is going": {func(o *observation) {
+			o.secret, o.owner = own, poolOfTest()
+			o.owner.object.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+		}, "keep"},
+		"pool without Secret":                        {func(o *observation) { o.owner = poolOfTest() }, "render"},
 		"own Secret without its label":               {func(o *observation) { o.secret = unlabelled }, "claim"},
 		"Secret deleted before the machine joined":   {func(o *observation) { o.owner.dataSecretName = "w1" }, "render again"},
 		"Secret deleted before CAPI has seen it":     {func(o *observation) { o.config.Status.Initialization.DataSecretCreated = new(true) }, "render again"},
@@ -85,6 +95,13 @@ func completeObservation() observation {
 	}
 }
 
+func poolOfTest() *owner {
+	pool := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Name: "w1"}}
+	pool.Spec.ClusterName = "c"
+
+	return poolOwner(pool)
+}
+
 func describeStep(s step) string {
 	switch s := s.(type) {
 	case wait:
@@ -97,6 +114,8 @@ func describeStep(s step) string {
 		return "render"
 	case keep:
 		return "keep"
+	case refresh:
+		return "refresh"
 	case claim:
 		return "claim"
 	case adopt:

@@ -7,8 +7,9 @@
 // to do, does it, and reports it in one status patch:
 //
 //	observe.go   what is there
-//	decide.go    which one of the steps comes next: wait, render, keep, claim, adopt, refuse, forgo
+//	decide.go    which one of the steps comes next: wait, render, keep, refresh, claim, adopt, refuse, forgo
 //	execute.go   the steps
+//	refresh.go   the step that is for MachinePools alone: another config into the same Secret
 //	inputs.go    what a render needs beyond the observation, read only for a render; see internal/inputs
 //	bundle.go    the cluster's secrets bundle: made once, whoever comes first
 //	derived.go   the Secrets that are made of the bundle
@@ -17,6 +18,6 @@
 //	events.go    events
 //	watches.go   what wakes which TalosConfig
 //
-// Once the Secret is written, a change of an input changes nothing for that Machine, as Cluster API's contract demands: the
+// Once the Secret is written, a change of an input changes nothing for that Machine (the Secret of a MachinePool follows it), as Cluster API's contract demands: the
 // machine has booted, or may boot at any moment, from what is there.
 package talosconfig

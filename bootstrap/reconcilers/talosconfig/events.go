@@ -16,6 +16,7 @@ import (
 const (
 	eventDataSecretCreated   = "DataSecretCreated"
 	eventDataSecretRecreated = "DataSecretRecreated"
+	eventDataSecretUpdated   = "DataSecretUpdated"
 	eventDataSecretClaimed   = "DataSecretClaimed"
 	eventSecretsBundleMade   = "SecretsBundleCreated"
 )
@@ -41,6 +42,14 @@ func (r *Reconciler) recordCreated(config *bootstrapv1.TalosConfig, secret *core
 	metrics.DataSecretWritten(metrics.Created)
 	r.Recorder.Eventf(config, secret, corev1.EventTypeNormal, eventDataSecretCreated, actionRender,
 		"Rendered the machine config into Secret %s with contract %s", secret.Name, rendered.Contract)
+}
+
+func (r *Reconciler) recordUpdated(config *bootstrapv1.TalosConfig, secret *corev1.Secret, rendered machineconfig.Config) {
+	metrics.Rendered()
+	metrics.DataSecretWritten(metrics.Regenerated)
+	r.Recorder.Eventf(config, secret, corev1.EventTypeNormal, eventDataSecretUpdated, actionRender,
+		"Rendered the machine config into Secret %s again, since its inputs have changed; instances that the MachinePool gets from now on boot of it (contract %s)",
+		secret.Name, rendered.Contract)
 }
 
 func (r *Reconciler) recordClaimed(config *bootstrapv1.TalosConfig, secret *corev1.Secret) {

@@ -20,6 +20,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
@@ -41,6 +42,13 @@ func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (
 		return waiting(next), nil
 	case keep:
 		return r.keep(next.secret), nil
+	case refresh:
+		done, err := r.refresh(ctx, seen, next.secret)
+		if err != nil {
+			metrics.RenderFailed(done.fault())
+		}
+
+		return done, err
 	case claim:
 		return r.claim(ctx, seen, next.secret)
 	case adopt:
@@ -94,24 +102,13 @@ func (r *Reconciler) claim(ctx context.Context, seen observation, secret *corev1
 
 // render makes the config and the Secret.
 func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (outcome, error) {
-	in, err := r.inputs(ctx, seen)
+	observed, err := r.Inputs.Observe(ctx, seen.subject())
 	if err != nil {
-		return failed(in, err)
+		return outcome{}, err
 	}
 
-	began := r.Clock.Now()
-	config, err := machineconfig.Render(in.render)
-	metrics.RenderTook(r.Clock.Since(began))
-
+	in, config, err := r.renderConfig(ctx, seen, observed)
 	if err != nil {
-		return failed(in, err)
-	}
-
-	for _, warning := range config.Warnings {
-		ctrl.LoggerFrom(ctx).Info("Rendered with a warning", "warning", warning)
-	}
-
-	if err = checkSize(config); err != nil {
 		return failed(in, err)
 	}
 
@@ -133,6 +130,28 @@ func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (
 	ctrl.LoggerFrom(ctx).Info("Rendered the machine config", "Secret", klog.KObj(secret), "contract", config.Contract.String(), "hash", config.Hash)
 
 	return available(secret), nil
+}
+
+// renderConfig resolves the inputs and renders the config.
+func (r *Reconciler) renderConfig(ctx context.Context, seen observation, observed inputs.Observed) (renderInputs, machineconfig.Config, error) {
+	in, err := r.resolve(ctx, seen, observed)
+	if err != nil {
+		return in, machineconfig.Config{}, err
+	}
+
+	began := r.Clock.Now()
+	config, err := machineconfig.Render(in.render)
+	metrics.RenderTook(r.Clock.Since(began))
+
+	if err != nil {
+		return in, machineconfig.Config{}, err
+	}
+
+	for _, warning := range config.Warnings {
+		ctrl.LoggerFrom(ctx).Info("Rendered with a warning", "warning", warning)
+	}
+
+	return in, config, checkSize(config)
 }
 
 // meet handles a Secret of the name that the cache did not have: one that another manager has just written, or one

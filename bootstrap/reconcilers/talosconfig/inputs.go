@@ -24,18 +24,8 @@ func (o observation) subject() inputs.Subject {
 	return inputs.Subject{TalosConfig: o.config, Cluster: o.cluster, Owner: o.owner.object, Machine: o.owner.machine}
 }
 
-// inputs reads what a render needs beyond the observation. What users refer to by name is read live, and once: no cache
-// holds the values of Secrets that are not Ichor's.
-func (r *Reconciler) inputs(ctx context.Context, seen observation) (renderInputs, error) {
-	observed, err := r.Inputs.Observe(ctx, seen.subject())
-	if err != nil {
-		return renderInputs{}, err
-	}
-
-	return r.resolve(ctx, seen, observed)
-}
-
-// resolve reads live what the caches do not have, and has the cluster's secrets made if there are none.
+// resolve reads what a render needs beyond the caches, and has the cluster's secrets made if there are none. What users refer to by name
+// is read live, and once: no cache holds the values of Secrets that are not Ichor's.
 func (r *Reconciler) resolve(ctx context.Context, seen observation, observed inputs.Observed) (renderInputs, error) {
 	in := renderInputs{generations: observed.Generations}
 

@@ -3,7 +3,6 @@
 package talosconfig_test
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 
@@ -176,6 +175,8 @@ spec:
 func (w *world) reconcileAgain(name string) {
 	w.t.Helper()
 
+	const again = "test.example.com/again"
+
 	reconciled := func() int {
 		count := 0
 
@@ -189,11 +190,11 @@ func (w *world) reconcileAgain(name string) {
 	}
 
 	// One event may be answered by a reconcile that had begun before it.
-	for i := range 2 {
+	for range 2 {
 		before := reconciled()
 		config := &bootstrapv1.TalosConfig{}
 		w.change(config, name, func() {
-			metav1.SetMetaDataAnnotation(&config.ObjectMeta, "test.example.com/again", strconv.Itoa(before+i))
+			metav1.SetMetaDataAnnotation(&config.ObjectMeta, again, config.Annotations[again]+"again ")
 		})
 		w.Eventually(reconciled).Should(BeNumerically(">", before))
 	}
@@ -206,21 +207,7 @@ func TestMachinePool(t *testing.T) {
 	w.bundle()
 	w.cluster()
 	w.create(clusterConfigYAML)
-	w.create(`
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: MachinePool
-metadata: {name: pool, labels: {cluster.x-k8s.io/cluster-name: c}}
-spec:
-  clusterName: c
-  template:
-    metadata: {labels: {node.cluster.x-k8s.io/pool: spot}}
-    spec:
-      clusterName: c
-      version: v1.36.1
-      bootstrap:
-        configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: pool}
-      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachinePool, name: pool}
-`)
+	w.create(poolYAML)
 
 	pool := &clusterv1.MachinePool{}
 	w.ownedConfig("pool", "MachinePool", pool)

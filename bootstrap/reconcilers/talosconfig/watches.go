@@ -39,13 +39,14 @@ import (
 //	TalosClusterConfig                 the waiting TalosConfigs of the clusters that it targets
 //	TalosConfigPatch, TalosStorage     the waiting TalosConfigs of the machines that it targets or that refer to it
 //
-// Waiting are those without a data Secret: for all others an input changes nothing any more.
+// Waiting are those without a data Secret, and those of MachinePools: for all others an input changes nothing any more.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if r.Client == nil || r.APIReader == nil || r.Metadata == nil || r.Inputs == nil || r.Recorder == nil || r.Clock == nil {
 		return errors.New("talosconfig: Client, APIReader, Metadata, Inputs, Recorder and Clock must be set")
 	}
 
 	r.bundles = newBundleCache()
+	r.refreshed = newRefreshCache()
 	r.proofs = newProofCache()
 
 	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfig")
@@ -119,7 +120,7 @@ func (r *Reconciler) configs(ctx context.Context, namespace, cluster string) ([]
 	return list.Items, nil
 }
 
-// waiting returns the TalosConfigs of the cluster that have no data Secret yet.
+// waiting returns the TalosConfigs of the cluster that have no data Secret yet, or one that follows its inputs.
 func (r *Reconciler) waiting(ctx context.Context, namespace, cluster string) ([]*bootstrapv1.TalosConfig, error) {
 	configs, err := r.configs(ctx, namespace, cluster)
 	if err != nil {
@@ -129,13 +130,18 @@ func (r *Reconciler) waiting(ctx context.Context, namespace, cluster string) ([]
 	var found []*bootstrapv1.TalosConfig
 
 	for i := range configs {
-		if !ptr.Deref(configs[i].Status.Initialization.DataSecretCreated, false) ||
+		if !ptr.Deref(configs[i].Status.Initialization.DataSecretCreated, false) || isPools(&configs[i]) ||
 			configs[i].Status.DataSecretName == configs[i].Name && isUnavailable(&configs[i]) {
 			found = append(found, &configs[i])
 		}
 	}
 
 	return found, nil
+}
+
+// isPools says whether a MachinePool owns the TalosConfig.
+func isPools(config *bootstrapv1.TalosConfig) bool {
+	return slices.ContainsFunc(config.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Kind == machineconfig.KindMachinePool })
 }
 
 func keysOf(configs []*bootstrapv1.TalosConfig) []client.ObjectKey {

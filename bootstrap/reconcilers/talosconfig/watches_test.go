@@ -20,7 +20,8 @@ import (
 )
 
 // Of a cluster "a" with a control-plane machine and two workers, one of them a GPU node, and a cluster "b" with a worker,
-// all wait but for the worker "a-done", which has its data Secret.
+// all wait but for the worker "a-done" and the
+// MachinePool "a-pool" of GPU nodes, which have their data Secrets.
 func watchedWorld(t *testing.T) client.Client {
 	t.Helper()
 
@@ -74,6 +75,21 @@ func watchedWorld(t *testing.T) client.Client {
 	add("a", "a-done", map[string]string{"pool": "gpu"}, true, bootstrapv1.PatchReference{Name: "by-reference"})
 	add("b", "b-worker", nil, false)
 
+	pool := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-pool", UID: "uid"}}
+	pool.Spec.ClusterName = "a"
+	pool.Spec.Template.Labels = map[string]string{"pool": "gpu"}
+
+	builder.WithObjects(pool, &bootstrapv1.TalosConfig{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "a-pool", Labels: map[string]string{clusterv1.ClusterNameLabel: "a"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "a-pool", UID: "uid"}},
+		},
+		Spec: bootstrapv1.TalosConfigSpec{PatchRefs: []bootstrapv1.PatchReference{{Name: "by-reference"}}},
+		Status: bootstrapv1.TalosConfigStatus{
+			DataSecretName: "a-pool", Initialization: bootstrapv1.TalosConfigInitializationStatus{DataSecretCreated: new(true)},
+		},
+	})
+
 	tunnel := patchFor("by-reference", bootstrapv1.ClusterTargeting{}, bootstrapv1.MachineTargeting{}, "")
 	tunnel.UID = "tunnel"
 	tunnel.Spec.Documents = []machineconfigv1alpha1.Document{{
@@ -112,36 +128,36 @@ func TestWatches(t *testing.T) {
 		"Machine of another provider": {r.forMachine, &clusterv1.Machine{ObjectMeta: named("m"), Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{
 			ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "TalosConfig", Name: "x"},
 		}}}, nil},
-		"Cluster": {r.forCluster, &clusterv1.Cluster{ObjectMeta: named("a")}, []string{"a-cp", "a-done", "a-gpu", "a-worker"}},
+		"Cluster": {r.forCluster, &clusterv1.Cluster{ObjectMeta: named("a")}, []string{"a-cp", "a-done", "a-gpu", "a-pool", "a-worker"}},
 
 		"TalosClusterConfig by name":     {r.forClusterConfig, clusterConfigFor(bootstrapv1.ClusterTargeting{ClusterName: "b"}), []string{"b-worker"}},
-		"TalosClusterConfig by selector": {r.forClusterConfig, clusterConfigFor(lab), []string{"a-cp", "a-gpu", "a-worker"}},
+		"TalosClusterConfig by selector": {r.forClusterConfig, clusterConfigFor(lab), []string{"a-cp", "a-gpu", "a-pool", "a-worker"}},
 		"TalosClusterConfig that cannot select": {
-			r.forClusterConfig, clusterConfigFor(bootstrapv1.ClusterTargeting{ClusterSelector: invalid}), []string{"a-cp", "a-gpu", "a-worker", "b-worker"},
+			r.forClusterConfig, clusterConfigFor(bootstrapv1.ClusterTargeting{ClusterSelector: invalid}), []string{"a-cp", "a-gpu", "a-pool", "a-worker", "b-worker"},
 		},
 
 		"TalosStorage": {r.forStorage, &bootstrapv1.TalosStorage{
 			ObjectMeta: named("s"), Spec: bootstrapv1.TalosStorageSpec{ClusterTargeting: lab, MachineTargeting: gpu},
-		}, []string{"a-gpu"}},
+		}, []string{"a-gpu", "a-pool"}},
 
-		"patch of a cluster":    {r.forPatch, patchFor("p", lab, bootstrapv1.MachineTargeting{}, ""), []string{"a-cp", "a-gpu", "a-worker"}},
+		"patch of a cluster":    {r.forPatch, patchFor("p", lab, bootstrapv1.MachineTargeting{}, ""), []string{"a-cp", "a-gpu", "a-pool", "a-worker"}},
 		"patch of a role":       {r.forPatch, patchFor("p", lab, bootstrapv1.MachineTargeting{}, bootstrapv1.MachineRoleControlPlane), []string{"a-cp"}},
-		"patch of a pool":       {r.forPatch, patchFor("p", lab, gpu, ""), []string{"a-gpu"}},
-		"patch by reference":    {r.forPatch, patchFor("by-reference", bootstrapv1.ClusterTargeting{}, bootstrapv1.MachineTargeting{}, ""), []string{"a-gpu"}},
-		"patch in both ways":    {r.forPatch, patchFor("by-reference", bootstrapv1.ClusterTargeting{ClusterName: "b"}, bootstrapv1.MachineTargeting{}, ""), []string{"a-gpu", "b-worker"}},
+		"patch of a pool":       {r.forPatch, patchFor("p", lab, gpu, ""), []string{"a-gpu", "a-pool"}},
+		"patch by reference":    {r.forPatch, patchFor("by-reference", bootstrapv1.ClusterTargeting{}, bootstrapv1.MachineTargeting{}, ""), []string{"a-gpu", "a-pool"}},
+		"patch in both ways":    {r.forPatch, patchFor("by-reference", bootstrapv1.ClusterTargeting{ClusterName: "b"}, bootstrapv1.MachineTargeting{}, ""), []string{"a-gpu", "a-pool", "b-worker"}},
 		"patch without targets": {r.forPatch, patchFor("p", bootstrapv1.ClusterTargeting{}, bootstrapv1.MachineTargeting{}, ""), nil},
 
 		"data Secret":                        {r.forLabelledSecret, &corev1.Secret{ObjectMeta: named("a-done", "a")}, []string{"a-done"}},
-		"bundle":                             {r.forLabelledSecret, &corev1.Secret{ObjectMeta: named("a-talos", "a")}, []string{"a-cp", "a-gpu", "a-worker"}},
+		"bundle":                             {r.forLabelledSecret, &corev1.Secret{ObjectMeta: named("a-talos", "a")}, []string{"a-cp", "a-gpu", "a-pool", "a-worker"}},
 		"kubeconfig":                         {r.forLabelledSecret, &corev1.Secret{ObjectMeta: named("a-kubeconfig", "a")}, nil},
 		"bundle without label":               {r.forSecretMetadata, metadataOf(named("b-talos")), []string{"b-worker"}},
 		"bundle with label, as metadata":     {r.forSecretMetadata, metadataOf(named("b-talos", "b")), nil},
-		"registry credentials":               {r.forSecretMetadata, metadataOf(named("registry")), []string{"a-cp", "a-gpu", "a-worker"}},
-		"registry credentials with label":    {r.forSecretMetadata, metadataOf(named("registry", "a")), []string{"a-cp", "a-gpu", "a-worker"}},
-		"user's bundle":                      {r.forSecretMetadata, metadataOf(named("mine")), []string{"a-cp", "a-gpu", "a-worker"}},
+		"registry credentials":               {r.forSecretMetadata, metadataOf(named("registry")), []string{"a-cp", "a-gpu", "a-pool", "a-worker"}},
+		"registry credentials with label":    {r.forSecretMetadata, metadataOf(named("registry", "a")), []string{"a-cp", "a-gpu", "a-pool", "a-worker"}},
+		"user's bundle":                      {r.forSecretMetadata, metadataOf(named("mine")), []string{"a-cp", "a-gpu", "a-pool", "a-worker"}},
 		"Secret in the way of a TalosConfig": {r.forSecretMetadata, metadataOf(named("b-worker")), []string{"b-worker"}},
 		"any other Secret":                   {r.forSecretMetadata, metadataOf(named("unrelated")), nil},
-		"Secret of a patch":                  {r.forSecretMetadata, metadataOf(named("wireguard")), []string{"a-gpu"}},
+		"Secret of a patch":                  {r.forSecretMetadata, metadataOf(named("wireguard")), []string{"a-gpu", "a-pool"}},
 		"ConfigMap of the name":              {r.forConfigMapMetadata, metadataOf(named("wireguard")), nil},
 		"any other ConfigMap":                {r.forConfigMapMetadata, metadataOf(named("unrelated")), nil},
 	}

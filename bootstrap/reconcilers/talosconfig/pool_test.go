@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talosconfig_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+)
+
+const poolYAML = `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachinePool
+metadata: {name: pool, labels: {cluster.x-k8s.io/cluster-name: c}}
+spec:
+  clusterName: c
+  replicas: 2
+  template:
+    metadata: {labels: {node.cluster.x-k8s.io/pool: spot}}
+    spec:
+      clusterName: c
+      version: v1.36.1
+      bootstrap:
+        configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: pool}
+      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachinePool, name: pool}
+`
+
+// pool creates a MachinePool with its TalosConfig, and waits for the data Secret.
+func (w *world) pool() *corev1.Secret {
+	w.t.Helper()
+	w.create(poolYAML)
+	w.ownedConfig("pool", "MachinePool", &clusterv1.MachinePool{})
+
+	return w.ready("pool")
+}
+
+// One Secret serves every instance that a MachinePool will ever get, so each change of what goes into it gets there, and nothing else.
+func TestPoolFollowsItsInputs(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.secret("registry", map[string]string{"password": "before-the-rotation"})
+	w.cluster()
+	w.create(registryYAML)
+
+	first := w.pool()
+	w.Expect(string(first.Data["value"])).To(And(ContainSubstring("node.cluster.x-k8s.io/pool: spot"), ContainSubstring("before-the-rotation")))
+
+	secret := &corev1.Secret{}
+	becomes := func(what string) {
+		t.Helper()
+		w.Eventually(func(g Gomega) {
+			g.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "pool"}, secret)).To(Succeed())
+			g.Expect(string(secret.Data["value"])).To(ContainSubstring(what))
+			g.Expect(w.config("pool").Status.RenderedHash).To(Equal(secret.Annotations[bootstrapv1.RenderedHashAnnotation]))
+		}).Should(Succeed())
+		w.Expect(secret.UID).To(Equal(first.UID), "changed in place")
+	}
+
+	w.create(patchYAML)
+	becomes("vm.max_map_count")
+	w.Eventually(w.events("pool")).Should(ContainElement("DataSecretUpdated"))
+	w.Expect(w.config("pool").Status.Inputs).To(ContainElement(HaveField("Name", "sysctls")))
+
+	changeRegistry(map[string]string{"password": "after-the-rotation"})(w)
+	becomes("after-the-rotation")
+
+	clusterConfig := &bootstrapv1.TalosClusterConfig{}
+	w.change(clusterConfig, "c", func() { clusterConfig.Spec.CertSANs = []string{"added.example.com"} })
+	becomes("added.example.com")
+
+	owner := &clusterv1.MachinePool{}
+	w.change(owner, "pool", func() { owner.Spec.Template.Spec.Version = "v1.36.2" })
+	becomes("v1.36.2")
+
+	// The patch goes, and so does what it has set.
+	w.delete(&bootstrapv1.TalosConfigPatch{}, "sysctls")
+	w.Eventually(func() string {
+		w.get(secret, "pool")
+
+		return string(secret.Data["value"])
+	}).ShouldNot(ContainSubstring("vm.max_map_count"))
+
+	// A format is pinned for life: what runs is not changed by what new machines get.
+	w.change(clusterConfig, "c", func() { clusterConfig.Spec.Talos.ConfigContract = "v1.13" })
+
+	// A change that makes no other config writes nothing, and reads nothing twice.
+	w.change(owner, "pool", func() { owner.Spec.Replicas = new(int32(3)) })
+	w.reconcileAgain("pool")
+	w.Expect(w.ready("pool").ResourceVersion).To(Equal(secret.ResourceVersion))
+
+	before := len(traffic.in(w.namespace))
+	w.reconcileAgain("pool")
+	w.Expect(traffic.in(w.namespace)[before:]).To(BeEmpty())
+	w.Expect(w.config("pool").Status.ConfigContract).To(Equal("v1.14"))
+}
+
+// What cannot be rendered is told; the instances that the pool gets meanwhile boot of what could.
+func TestPoolKeepsItsSecretWhenTheRenderFails(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.secret("registry", map[string]string{"password": "good"})
+	w.cluster()
+	w.create(registryYAML)
+
+	before := w.pool()
+
+	w.delete(&corev1.Secret{}, "registry")
+	w.condition("pool", rendered, "InvalidReference", ContainSubstring(`secret "registry" does not exist`))
+
+	config := w.config("pool")
+	w.Expect(conditions.IsTrue(config, dataSecret)).To(BeTrue())
+	w.Expect(config.Status.DataSecretName).To(Equal("pool"))
+	w.Expect(config.Status.RenderedHash).To(Equal(before.Annotations[bootstrapv1.RenderedHashAnnotation]))
+
+	// The fault is remembered too.
+	w.reconcileAgain("pool")
+	count := len(traffic.in(w.namespace))
+	w.reconcileAgain("pool")
+	w.Expect(traffic.in(w.namespace)[count:]).To(BeEmpty())
+
+	after := &corev1.Secret{}
+	w.get(after, "pool")
+	w.Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))
+
+	w.secret("registry", map[string]string{"password": "good"})
+	w.Expect(w.ready("pool").ResourceVersion).To(Equal(before.ResourceVersion), "the same config is not written again")
+}
+
+// Instances share the config, so it must not name one of them.
+func TestPoolHasNoNameOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.cluster()
+	w.create(clusterConfigYAML)
+
+	before := w.pool()
+
+	config := &bootstrapv1.TalosConfig{}
+	w.change(config, "pool", func() { config.Spec.Hostname.Source = bootstrapv1.HostnameSourceMachineName })
+	w.condition("pool", rendered, "RenderFailed", ContainSubstring("all machines of a MachinePool share one config"))
+
+	after := &corev1.Secret{}
+	w.get(after, "pool")
+	w.Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))
+}
+
+// A Secret that a user has damaged comes back, with its hash.
+func TestPoolSecretIsMended(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.cluster()
+	w.create(clusterConfigYAML)
+
+	before := w.pool()
+	secret := &corev1.Secret{}
+
+	for name, damage := range map[string]func(){
+		"no value": func() { secret.Data = map[string][]byte{"other": []byte("kept")} },
+		"no hash":  func() { delete(secret.Annotations, bootstrapv1.RenderedHashAnnotation) },
+	} {
+		w.change(secret, "pool", damage)
+		w.Eventually(func(g Gomega) {
+			now := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "pool"}}
+			g.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(now), now)).To(Succeed())
+			g.Expect(now.Data["value"]).To(Equal(before.Data["value"]))
+			g.Expect(now.Annotations).To(HaveKeyWithValue(bootstrapv1.RenderedHashAnnotation, before.Annotations[bootstrapv1.RenderedHashAnnotation]))
+		}).Should(Succeed(), name)
+	}
+
+	w.Expect(strings.Count(strings.Join(w.events("pool")(), " "), "DataSecretUpdated")).To(BeNumerically(">=", 1))
+}
