@@ -167,7 +167,7 @@ bench: ## Measure rendering against Talos' own machinery, in interleaved rounds
 ##@ Demo
 
 .PHONY: demo
-demo: ## Start a management cluster with Ichor, render the examples, show what came out
+demo: ## Start a management cluster with Ichor, render the examples, scale a MachineDeployment, explain a patch
 	go run ./test/demo up
 
 .PHONY: demo-down

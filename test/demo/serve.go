@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/standin"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
@@ -62,7 +63,7 @@ func serve(ctx context.Context, s state) (err error) {
 		Dir:       s.path("cluster"),
 		LogDir:    s.path("logs"),
 		CAPICore:  true,
-		CRDs:      append(harness.InfrastructureCRDs(), crds...),
+		CRDs:      append(standin.CRDs(), crds...),
 		Manifests: []string{rights},
 	})
 	if err != nil {
@@ -94,18 +95,27 @@ func serve(ctx context.Context, s state) (err error) {
 		return errors.Join(err, manager.Process.Kill())
 	}
 
-	if err = os.WriteFile(s.path("ready"), nil, 0o600); err != nil {
-		return err
+	providers, err := standin.Start(ctx, cluster.Config(), cluster.Client())
+	if err != nil {
+		return errors.Join(err, manager.Process.Kill())
 	}
 
-	ended := make(chan error, 1)
+	if err = os.WriteFile(s.path("ready"), nil, 0o600); err != nil {
+		return errors.Join(err, manager.Process.Kill())
+	}
+
+	ended, failed := make(chan error, 1), make(chan error, 1)
+
 	go func() { ended <- manager.Wait() }()
+	go func() { failed <- providers() }()
 
 	select {
 	case <-ctx.Done():
 		return errors.Join(manager.Process.Signal(syscall.SIGTERM), ignoreExit(<-ended))
 	case err = <-ended:
 		return fmt.Errorf("the bootstrap manager has ended: %w", err)
+	case err = <-failed:
+		return errors.Join(err, manager.Process.Kill())
 	}
 }
 

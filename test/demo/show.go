@@ -30,6 +30,7 @@ const (
 	examples      = "examples/demo"
 	shownMachine  = "demo-storage-1"
 	configTimeout = 2 * time.Minute
+	pollPeriod    = 200 * time.Millisecond
 )
 
 // explained are values whose origin tells what layers are for.
@@ -53,21 +54,18 @@ type show struct {
 }
 
 func (s *show) run() error {
-	section("Apply examples/demo")
-
-	if err := s.command(s.kubectl, "apply", "--server-side", "-f", examples); err != nil {
-		return err
-	}
-
 	var err error
 	if s.client, err = newClient(s.state.kubeconfig()); err != nil {
 		return err
 	}
 
-	section("Say in the infrastructure provider's place that the cluster's infrastructure is there")
+	section("Apply examples/demo")
 
-	if err = s.command(s.kubectl, "patch", "genericinfrastructurecluster", "demo", "--subresource=status", "--type=merge",
-		"--patch", `{"status":{"initialization":{"provisioned":true}}}`); err != nil {
+	if err = s.createKubeconfig(); err != nil {
+		return err
+	}
+
+	if err = s.command(s.kubectl, "apply", "--server-side", "-f", examples); err != nil {
 		return err
 	}
 
@@ -101,7 +99,7 @@ func (s *show) run() error {
 		fmt.Fprintln(out)
 	}
 
-	return nil
+	return s.scale()
 }
 
 // bundleFile has the cluster's secrets, so that the command line works with them too.
@@ -123,7 +121,7 @@ func (s *show) saveBundle() error {
 func (s *show) waitForConfigs() error {
 	var missing string
 
-	err := wait.PollUntilContextTimeout(s.ctx, 200*time.Millisecond, configTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(s.ctx, pollPeriod, configTimeout, true, func(ctx context.Context) (bool, error) {
 		machines := &clusterv1.MachineList{}
 		if err := s.client.List(ctx, machines, client.InNamespace(namespace)); err != nil {
 			return false, err
@@ -235,6 +233,7 @@ func further(s state, kubectl string) string {
 
   kubectl describe talosconfig %s
   kubectl explain talosconfigpatch.spec.documents.userVolumeConfig
+  kubectl scale machinedeployment %s --replicas=5
   kubectl get secret %s -o jsonpath='{.data.value}' | base64 -d    # the config itself, secrets and all
 
   # On files; without the second, a throwaway secrets bundle is made:
@@ -243,5 +242,5 @@ func further(s state, kubectl string) string {
   %s validate -f examples/demo
 
   Logs are in %s. End the demo with: make demo-down
-`, s.kubeconfig(), kubectl, shownMachine, shownMachine, ichor, shownMachine, ichor, shownMachine, ichor, s.path("logs"))
+`, s.kubeconfig(), kubectl, shownMachine, deployment, shownMachine, ichor, shownMachine, ichor, shownMachine, ichor, s.path("logs"))
 }
