@@ -4,6 +4,7 @@ package machineconfig_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,6 +50,46 @@ spec:
 
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestForbiddenDeletions: what the base has and no patch may remove is refused with the patch already.
+func TestForbiddenDeletions(t *testing.T) {
+	t.Parallel()
+
+	const (
+		bundle = "belongs to the cluster's secrets bundle"
+		change = "change it instead of removing it"
+	)
+
+	for deletion, want := range map[string]string{
+		"{kind: DiscoveryIdentityConfig}":                       bundle,
+		"{kind: DiscoveryIdentityConfig, path: /clusterID}":     bundle,
+		"{kind: KubeServiceAccountConfig}":                      bundle,
+		"{kind: KubeClusterConfig}":                             "comes from the Cluster and the Machine",
+		"{kind: KubeAuthenticationConfig}":                      change,
+		"{kind: KubeletConfig}":                                 change,
+		"{kind: KubeAuthorizerConfig, name: rbac}":              change,
+		"{kind: KubeAuthorizerConfig, name: node}":              change,
+		"{kind: Config, path: /machine/token}":                  bundle,
+		"{kind: Config, path: /machine/ca/key}":                 bundle,
+		"{kind: Config, path: /cluster/etcd/ca}":                bundle,
+		"{kind: Config, path: /machine}":                        "has /machine/type, which no patch may remove",
+		"{kind: Config}":                                        "has /machine/type, which no patch may remove",
+		"{kind: KubeAuthorizerConfig, name: hook}":              "",
+		"{kind: KubeletConfig, path: /config/maxPods}":          "",
+		"{kind: Config, path: /machine/sysctls}":                "",
+		"{kind: Config, path: /machine/kubelet}":                "",
+		"{kind: KubeAdmissionControlConfig, name: PodSecurity}": "",
+	} {
+		p := patch(t, "metadata: {name: p}\nspec: {layer: Cluster, clusterName: c1, deletions: ["+deletion+"]}")
+
+		switch err := p.Check(); {
+		case want == "" && err != nil:
+			t.Errorf("%s: got %v", deletion, err)
+		case want != "" && (err == nil || !strings.HasPrefix(err.Error(), "Cluster layer: TalosConfigPatch p spec.deletions[0]: ") || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: got %v, want %q", deletion, err, want)
 		}
 	}
 }

@@ -178,6 +178,9 @@ var vital = map[string]string{
 	k8s.KubeNetworkConfig:           "the cluster's networks would not be known",
 }
 
+// ownAuthorizers are the KubeAuthorizerConfigs that a node cannot do without: those that machinery makes.
+var ownAuthorizers = []string{"node", "rbac"}
+
 // missingVital finds vital documents of the base that were removed.
 func (r *render) missingVital(merged *merge.Config) []finding {
 	present := map[merge.ID]bool{}

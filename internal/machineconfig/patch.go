@@ -48,8 +48,12 @@ func ParsePatch(object *bootstrapv1.TalosConfigPatch) *Patch {
 	patch.objects = sortedObjects(patch.objects)
 
 	for i, deletion := range object.Spec.Deletions {
-		if err := merge.CheckDeletion(merge.ID{Kind: deletion.Kind, Name: deletion.Name}, deletion.Path); err != nil {
-			faults = append(faults, stepFault(patch.source(deletionPath(i)), err))
+		id, source := merge.ID{Kind: deletion.Kind, Name: deletion.Name}, patch.source(deletionPath(i))
+
+		if err := merge.CheckDeletion(id, deletion.Path); err != nil {
+			faults = append(faults, stepFault(source, err))
+		} else if err = forbiddenDeletion(id, deletion.Path); err != nil {
+			faults = append(faults, &Error{Reason: ReasonRenderFailed, Source: source, Document: id.String(), Field: deletion.Path, Err: err})
 		}
 	}
 

@@ -4,7 +4,10 @@ package machineconfig
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
@@ -71,6 +74,39 @@ var protectedKinds = map[string]error{
 	k8s.KubeServiceAccountConfig:  errClusterSecret,
 	k8s.KubeClusterConfig:         errClusterIdentity,
 	siderolink.Kind:               errForeignManager,
+}
+
+// everywhere are the protected leaves that the base has with every contract. What is above them cannot be deleted on any machine; above
+// the others, a render looks at what the machine has.
+var everywhere = []string{"/machine/type", "/machine/token", "/machine/ca"}
+
+// forbiddenDeletion says why no patch may delete a document, or a field of one, whatever machine the patch is for.
+func forbiddenDeletion(id merge.ID, pointer string) error {
+	if err := protectedKinds[id.Kind]; err != nil {
+		return err
+	}
+
+	if reason, ok := vital[id.Kind]; ok && pointer == "" && (id.Kind != k8s.KubeAuthorizerConfig || slices.Contains(ownAuthorizers, id.Name)) {
+		return fmt.Errorf("%s: change it instead of removing it", reason)
+	}
+
+	if id.Kind != merge.LegacyKind {
+		return nil
+	}
+
+	for _, leaf := range protectedLeaves {
+		if isWithin(pointer, leaf.pointer) {
+			return leaf.err
+		}
+	}
+
+	for _, leaf := range everywhere {
+		if strings.HasPrefix(leaf, pointer+"/") {
+			return fmt.Errorf("has %s, which no patch may remove: delete the other fields one by one", leaf)
+		}
+	}
+
+	return nil
 }
 
 // protected compares with the base what no layer above it may touch.

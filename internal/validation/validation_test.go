@@ -155,11 +155,12 @@ func TestFaults(t *testing.T) {
 			    {kind: Config, config: {cluster: {etcd: {extraArgs: {data-dir: [/x]}}}, machine: {files: [{content: x, path: /opt/x, permissions: 420, op: create}]}}},
 			    {kind: HostnameConfig, hostnameConfig: {hostname: Worker_1}},
 			    {kind: HTTPProbeConfig, httpProbeConfig: {name: p, url: "https://u:pw@host/"}}],
-			  deletions: [{kind: KubeAuthorizerConfig}, {kind: Config, path: /machine/tokn}, {kind: SysctlsConfig}]}`,
+			  deletions: [{kind: KubeAuthorizerConfig}, {kind: Config, path: /machine/tokn}, {kind: SysctlsConfig}, {kind: Config, path: /machine/token}]}`,
 			[]string{
 				"spec.deletions[0]: Invalid value: name is missing: say which KubeAuthorizerConfig is meant",
 				"spec.deletions[1]: Invalid value: /machine/tokn: unknown field; did you mean \"token\"?",
 				"spec.deletions[2]: Invalid value: unknown kind",
+				"spec.deletions[3]: Invalid value: /machine/token: belongs to the cluster's secrets bundle",
 				"spec.documents[0].kubeNodeConfig.annotations[a b]: Invalid value: ",
 				"spec.documents[0].kubeNodeConfig.labels[my label]: Invalid value: ",
 				"spec.documents[0].kubeNodeConfig.labels[node-role.kubernetes.io/worker]: Invalid value: a worker's kubelet may not set this label",
