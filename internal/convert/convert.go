@@ -3,19 +3,31 @@
 package convert
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
+	"go.yaml.in/yaml/v4"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 )
 
 const (
 	// maxInput bounds all documents together, in bytes: parsed, they need many times as much memory.
 	maxInput = 4 << 20
+
+	// maxDocuments is how many documents a patch can hold, and as many again that do nothing but delete.
+	maxDocuments = 2 * 128
+
+	// maxEntries is how many entries the longest list of a patch can have, and maxValues how many values all documents together: to
+	// convert more takes long, and comes to nothing.
+	maxEntries = 1024
+	maxValues  = 20000
 
 	// maxObject bounds the patch and the Secret, in bytes of JSON. The API server takes a Secret of at most 1 MiB, and etcd a
 	// request of 1.5 MiB, in which an object may stand twice.
@@ -82,8 +94,22 @@ func Convert(documents []Document, options Options) (*Result, error) {
 		return nil, &Error{[]Fault{{Message: fmt.Sprintf("the documents have more than %d MiB: no patch can be that large", maxInput>>20)}}}
 	}
 
+	filled := 0
+
 	for i := range documents {
-		c.add(&documents[i])
+		if len(bytes.TrimSpace(documents[i].Data)) > 0 {
+			filled++
+		}
+	}
+
+	if filled > maxDocuments {
+		return nil, &Error{[]Fault{{Message: fmt.Sprintf("there are %d documents, and a TalosConfigPatch holds 128, with as many deletions: convert them in several parts", filled)}}}
+	}
+
+	for i := range documents {
+		if c.add(&documents[i]); c.values > maxValues {
+			break
+		}
 	}
 
 	if len(c.sources) == 0 && len(c.faults) == 0 {
@@ -109,6 +135,9 @@ type converter struct {
 	secret    *vault
 	faults    []Fault
 	comments  bool
+
+	// values is how many the documents have so far.
+	values int
 }
 
 // add converts one document.
@@ -129,11 +158,69 @@ func (c *converter) add(document *Document) {
 
 	c.sources = append(c.sources, s)
 
+	if !c.measure(s) {
+		c.faults = append(c.faults, s.inOrder()...)
+
+		return
+	}
+
 	if s.load(document.Data) {
 		c.convert(s)
 	}
 
 	c.faults = append(c.faults, s.inOrder()...)
+}
+
+// measure counts the values of a document. It is false, with a fault, for what no patch can hold.
+func (c *converter) measure(s *source) bool {
+	var count func(node *yaml.Node, pointer string, line int) bool
+
+	count = func(node *yaml.Node, pointer string, line int) bool {
+		step := 1
+
+		switch node.Kind { //nolint:exhaustive // the others have nothing below them
+		case yaml.MappingNode:
+			step = 2
+		case yaml.SequenceNode:
+		default:
+			c.values++
+
+			return true
+		}
+
+		if entries := len(node.Content) / step; entries > maxEntries {
+			s.fault(pointer, line, fmt.Sprintf("has %d entries, and no list or map of a TalosConfigPatch can have more than %d", entries, maxEntries))
+
+			return false
+		}
+
+		for i := 0; i < len(node.Content); i += step {
+			below, value := strconv.Itoa(i), node.Content[i]
+			if step == 2 {
+				below, value = merge.EscapePointer(value.Value), node.Content[i+1]
+			}
+
+			if !count(value, pointer+"/"+below, node.Content[i].Line) {
+				return false
+			}
+		}
+
+		return true
+	}
+
+	s.id = headOf(s.root)
+
+	if !count(s.root, "", 0) {
+		return false
+	}
+
+	if c.values > maxValues {
+		s.fault("", 0, fmt.Sprintf("with this document there are more than %d values, too many for one patch: convert the documents in several parts", maxValues))
+
+		return false
+	}
+
+	return true
 }
 
 // convert makes what the patch holds of a document that Talos takes.

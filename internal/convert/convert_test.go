@@ -353,6 +353,9 @@ func TestBounds(t *testing.T) {
 
 	for name, tc := range map[string]struct{ in, want string }{
 		"too large":              {"machine: {env: {A: " + strings.Repeat("x", 5<<20) + "}}", "the documents have more than 4 MiB: no patch can be that large"},
+		"too many documents":     {strings.Repeat("apiVersion: v1alpha1\nkind: OOMConfig\n---\n", 300), "there are 300 documents, and a TalosConfigPatch holds 128, with as many deletions"},
+		"too many entries":       {"machine: {sysctls: {" + strings.Repeat("a: b, ", 1025) + "}}", "/machine/sysctls: has 1025 entries, and no list or map of a TalosConfigPatch can have more than 1024"},
+		"too many values":        {"machine: {files: [" + strings.Repeat("{content: ["+strings.Repeat("a,", 1000)+"]},", 21) + "]}", "with this document there are more than 20000 values, too many for one patch"},
 		"too large as an object": {"machine: {env: {A: " + strings.Repeat("x", 1<<20) + "}}", "the patch would have 1024 KiB"},
 		"aliases that explode":   {bomb, "nested too deeply, or its aliases expand to too much"},
 		"nested too deeply":      {"machine: " + strings.Repeat("{a: ", 200) + "1" + strings.Repeat("}", 200), "nested too deeply"},

@@ -76,7 +76,7 @@ func TestForbiddenDeletions(t *testing.T) {
 		"{kind: Config, path: /machine/ca/key}":                 bundle,
 		"{kind: Config, path: /cluster/etcd/ca}":                bundle,
 		"{kind: Config, path: /machine}":                        "has /machine/type, which no patch may remove",
-		"{kind: Config}":                                        "has /machine/type, which no patch may remove",
+		"{kind: Config}":                                        "the legacy document cannot be deleted as a whole",
 		"{kind: KubeAuthorizerConfig, name: hook}":              "",
 		"{kind: KubeletConfig, path: /config/maxPods}":          "",
 		"{kind: Config, path: /machine/sysctls}":                "",
