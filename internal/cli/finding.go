@@ -185,6 +185,11 @@ func fromFault(subject *inventory.Subject, fault *machineconfig.Error) Finding {
 		Reason: fault.Reason, Message: fault.Err.Error(),
 	}
 
+	// The namespace is what the files have.
+	if absent, ok := errors.AsType[*machineconfig.AbsentError](fault.Err); ok {
+		finding.Message += fmt.Sprintf(", or add the file of the %s with -f", absent.Kind)
+	}
+
 	if fault.Source == (machineconfig.Source{}) {
 		finding.Object = &subject.Ref
 

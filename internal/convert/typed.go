@@ -451,9 +451,16 @@ func (w *walker) compare(made *machineconfigv1alpha1.Document) {
 	}
 
 	for _, pointer := range slices.Sorted(maps.Keys(before)) {
-		if after[pointer] != before[pointer] {
-			w.s.fault(pointer, w.s.at(pointer).Line, other)
+		if after[pointer] == before[pointer] {
+			continue
 		}
+
+		message := other
+		if node := find(w.s.root, pointer); node != nil && isNull(node) {
+			message = "is null, which a TalosConfigPatch cannot keep: remove it, or to remove what other patches set, write {$patch: delete} instead"
+		}
+
+		w.s.fault(pointer, w.s.at(pointer).Line, message)
 	}
 }
 

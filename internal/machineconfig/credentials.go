@@ -333,7 +333,7 @@ func dataOf(secrets map[string]Object, name string) (map[string][]byte, error) {
 	case object.refused:
 		return nil, refusedSecret(name)
 	case !ok:
-		return nil, missingSecret(name)
+		return nil, &AbsentError{KindSecret, name}
 	default:
 		return object.data, nil
 	}
@@ -374,10 +374,6 @@ func hasPrivateKey(text string) bool {
 	}
 
 	return false
-}
-
-func missingSecret(name string) error {
-	return fmt.Errorf("secret %q does not exist in the namespace: create it", name)
 }
 
 func quoted(items []string) string {

@@ -113,14 +113,21 @@ func (r References) missing(source machineconfigv1alpha1.Source) error {
 	}
 
 	if !ok {
-		return missingObject(source.Kind, source.Name)
+		return &AbsentError{source.Kind, source.Name}
 	}
 
 	return fmt.Errorf("%s %q has no key %q: add it", kindWord(source.Kind), source.Name, source.Key)
 }
 
-func missingObject(kind, name string) error {
-	return fmt.Errorf("%s %q does not exist in the namespace: create it", kindWord(kind), name)
+// AbsentError says that a Secret or ConfigMap that is referred to does not exist.
+type AbsentError struct {
+	// Kind and Name of the object, in the namespace of what refers to it.
+	Kind, Name string
+}
+
+// Error says what to do.
+func (e *AbsentError) Error() string {
+	return fmt.Sprintf("%s %q does not exist in the namespace: create it", kindWord(e.Kind), e.Name)
 }
 
 // kindWord is a kind at the beginning of an error: what looks like a word is in lower case there.

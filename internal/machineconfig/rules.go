@@ -28,6 +28,9 @@ func rule(words, advice string, fields ...string) talosRule {
 	return talosRule{regexp.MustCompile("^" + words), fields, advice}
 }
 
+// wireguardKey is what Talos' words about keys leave out.
+const wireguardKey = "a key has 32 bytes, which are 44 characters of base64, as wg genkey and wg pubkey print it"
+
 // talosRules are tried in their order; the first that fits counts. Above all, rules about what is missing are here, which cannot be found
 // by taking values out. Those whose words begin with the field itself need no row but for advice.
 var talosRules = []talosRule{
@@ -58,8 +61,11 @@ var talosRules = []talosRule{
 	rule(`tlsServerName must be .*entry (\d+)`, "", "/nameservers/$1/tlsServerName"),
 	rule(`portSelector\.ports is required`, "such as ports: [443]", "/portSelector/ports"),
 	rule(`wireguard private key must be`, "", "/privateKey"),
-	rule(`wireguard peer public key .*peer index (\d+)`, "a key has 32 bytes, which are 44 characters of base64", "/peers/$1/publicKey"),
-	rule(`wireguard peer preshared key .*peer index (\d+)`, "a key has 32 bytes, which are 44 characters of base64", "/peers/$1/presharedKey"),
+	rule(`wireguard private key is invalid`, wireguardKey, "/privateKey"),
+	rule(`private key is invalid`, wireguardKey),
+	rule(`public key invalid`, wireguardKey),
+	rule(`wireguard peer public key .*peer index (\d+)`, wireguardKey, "/peers/$1/publicKey"),
+	rule(`wireguard peer preshared key .*peer index (\d+)`, wireguardKey, "/peers/$1/presharedKey"),
 	rule(`wireguard listen port`, "", "/listenPort"),
 
 	rule(`watchdog timeout`, "", "/timeout"),

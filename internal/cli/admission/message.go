@@ -89,6 +89,12 @@ func describe(err *field.Error) string {
 
 // typeMessage helps with the one mistake of types that YAML makes for its writers.
 func typeMessage(detail string) string {
+	if before, ok := strings.CutSuffix(detail, `: "null"`); ok {
+		_, want, _ := strings.Cut(before, "must be of type ")
+
+		return "is null, which sets nothing: remove it, or give it a value (" + typeWords(want) + "); to remove what other patches set, use spec.deletions"
+	}
+
 	if strings.HasSuffix(detail, `must be of type string: "boolean"`) {
 		return "must be text, and is a boolean: put it in quotes (YAML reads on, off, yes and no without quotes as booleans)"
 	}
@@ -98,6 +104,26 @@ func typeMessage(detail string) string {
 	}
 
 	return detail
+}
+
+// typeWords are the schema's types in other words.
+func typeWords(t string) string {
+	switch t {
+	case "object":
+		return "a map"
+	case "array":
+		return "a list"
+	case "boolean":
+		return "true or false"
+	case "integer":
+		return "a whole number"
+	case "number":
+		return "a number"
+	case "string":
+		return "text"
+	default:
+		return t
+	}
 }
 
 func quote(value any) string {

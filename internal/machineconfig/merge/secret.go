@@ -23,6 +23,12 @@ type secretNode struct {
 
 var secretLeaf = &secretNode{secret: true}
 
+// namedLeaf is a place of which only the name tells that it is secret.
+var namedLeaf = &secretNode{secret: true}
+
+// tells says whether a text at the place is shown all the same: a switch whose name sounds secret has nothing to hide.
+func (n *secretNode) tells(text string) bool { return n == namedLeaf && (text == "true" || text == "false") }
+
 func (n *secretNode) isSecret() bool { return n != nil && n.secret }
 
 // child gives the place of a field.
@@ -41,6 +47,10 @@ func (n *secretNode) child(name string) *secretNode {
 // whose key sounds like a credential are secret in every map.
 func (n *secretNode) element(key string) *secretNode {
 	if n != nil {
+		if n == namedLeaf && (key == "kind" || key == "apiVersion") {
+			return nil
+		}
+
 		if n.secret {
 			return n
 		}
@@ -55,7 +65,7 @@ func (n *secretNode) element(key string) *secretNode {
 	}
 
 	if soundsSecret(key) {
-		return secretLeaf
+		return namedLeaf
 	}
 
 	return nil

@@ -315,3 +315,32 @@ func TestUserInfoOfAnEndpointIsMasked(t *testing.T) {
 		t.Errorf("shown:\n%s", text)
 	}
 }
+
+// TestNamesThatOnlySoundSecret: a switch, and what sort of object stands below such a name, are shown.
+func TestNamesThatOnlySoundSecret(t *testing.T) {
+	t.Parallel()
+
+	patch, err := Load([]byte("{apiVersion: v1alpha1, kind: KubeletConfig, config: {featureGates: {TokenRequestAudience: true}, " +
+		"tokenSource: {kind: Secret, apiVersion: v1, value: hunter2}, secretWord: hunter2}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got := map[string]bool{}
+	for _, leaf := range LeavesOf(patch.Documents()[0].Document) {
+		if strings.HasPrefix(leaf.Pointer, "/config/") {
+			got[leaf.Pointer] = leaf.Value.Secret()
+		}
+	}
+
+	want := map[string]bool{
+		"/config/featureGates/TokenRequestAudience": false,
+		"/config/tokenSource/kind":                  false,
+		"/config/tokenSource/apiVersion":            false,
+		"/config/tokenSource/value":                 true,
+		"/config/secretWord":                        true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
