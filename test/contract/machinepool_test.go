@@ -3,6 +3,7 @@
 package contract_test
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -68,6 +69,45 @@ func TestMachinePoolGetsOneConfig(t *testing.T) {
 	after := &corev1.Secret{}
 	w.get(after, "pool")
 	w.Expect(after.ResourceVersion).To(Equal(secret.ResourceVersion), "a number of instances is no input")
+}
+
+// contract: for a MachinePool the Secret is updated in place when an input changes: its next instance boots from what is true then.
+func TestMachinePoolFollowsItsInputs(t *testing.T) {
+	w := newWorld(t)
+	w.cluster()
+	w.create(poolYAML)
+	w.poolRuns(3)
+
+	before, after := &corev1.Secret{}, &corev1.Secret{}
+	w.get(before, "pool")
+
+	w.create(`
+apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
+kind: TalosConfigPatch
+metadata: {name: spot}
+spec:
+  layer: Pool
+  clusterName: c
+  machineSelector: {matchLabels: {node.cluster.x-k8s.io/pool: spot}}
+  documents:
+    - kind: SysctlConfig
+      sysctlConfig: {params: {vm.max_map_count: "262144"}}
+`)
+
+	config := &bootstrapv1.TalosConfig{}
+	w.Eventually(func(g Gomega) {
+		w.get(after, "pool")
+		g.Expect(strings.Contains(string(after.Data["value"]), `vm.max_map_count: "262144"`)).To(BeTrue())
+		w.get(config, "pool")
+		g.Expect(config.Status.RenderedHash).To(Equal(after.Annotations[bootstrapv1.RenderedHashAnnotation]))
+	}).Should(Succeed())
+	w.Expect(after.UID).To(Equal(before.UID))
+	w.Expect(ptr.Deref(w.poolRuns(3).Spec.Template.Spec.Bootstrap.DataSecretName, "")).To(Equal("pool"))
+	w.Expect(ptr.Deref(config.Status.Initialization.DataSecretCreated, false)).To(BeTrue())
+
+	pool := &clusterv1.MachinePool{}
+	w.change(pool, "pool", func() { pool.Spec.Replicas = new(int32(4)) })
+	w.poolRuns(4)
 }
 
 // poolRuns waits until the MachinePool has so many Nodes.

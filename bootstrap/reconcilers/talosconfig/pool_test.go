@@ -43,6 +43,7 @@ func (w *world) pool() *corev1.Secret {
 }
 
 // One Secret serves every instance that a MachinePool will ever get, so each change of what goes into it gets there, and nothing else.
+// contract: a change of any input of a MachinePool is written into its Secret in place.
 func TestPoolFollowsItsInputs(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
@@ -135,6 +136,7 @@ func TestPoolKeepsItsSecretWhenTheRenderFails(t *testing.T) {
 }
 
 // Instances share the config, so it must not name one of them.
+// contract: what a MachinePool boots from is valid for any instance.
 func TestPoolHasNoNameOfItsOwn(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
