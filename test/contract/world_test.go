@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds every wait for something that must happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // world is one namespace of a management cluster. Its Cluster is named "c".
 type world struct {
