@@ -113,7 +113,9 @@ func authorityExpiries(secret *corev1.Secret) map[string]time.Time {
 }
 
 func talosconfigExpiry(secret *corev1.Secret) map[string]time.Time {
-	expiry, err := secrets.TalosconfigExpiry(secret.Data[secrets.TalosconfigKey])
+	cluster, _ := secrets.ClusterOf(secret.Name)
+
+	expiry, err := secrets.TalosconfigExpiry(secret.Data[secrets.TalosconfigKey], cluster)
 	if err != nil {
 		return nil
 	}

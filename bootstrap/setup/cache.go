@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // cacheOptions are the manager's cache. Of Secrets it has only those with the cluster-name label, which are Ichor's and
@@ -59,7 +59,7 @@ func stripSecret(in any) (any, error) {
 	// kubectl apply leaves a copy of the whole object there, values included.
 	delete(secret.Annotations, corev1.LastAppliedConfigAnnotation)
 
-	if _, ok := talosconfig.ClusterOfSecret(secret.Name); !ok {
+	if _, ok := secrets.ClusterOf(secret.Name); !ok {
 		for key, value := range secret.Data {
 			if len(value) > 0 {
 				secret.Data[key] = strippedValue

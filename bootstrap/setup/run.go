@@ -27,8 +27,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
+	"github.com/maesh-dev/ichor/bootstrap/reconcilers/cluster"
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfig"
 	"github.com/maesh-dev/ichor/bootstrap/webhooks"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 )
 
@@ -192,13 +194,28 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 		return err
 	}
 
+	recorder := mgr.GetEventRecorder(managerName)
+	keeper := clustersecrets.New(mgr.GetClient(), mgr.GetAPIReader(), recorder, clock.RealClock{})
+	keeper.Made = metrics.BundleCreated
+
+	clusters := &cluster.Reconciler{
+		Client:      mgr.GetClient(),
+		Metadata:    metadata,
+		Secrets:     keeper,
+		Clock:       clock.RealClock{},
+		WatchFilter: options.WatchFilter,
+	}
+	if err := clusters.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: options.Concurrency}); err != nil {
+		return err
+	}
+
 	reconciler := &talosconfig.Reconciler{
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
 		Metadata:    metadata,
 		Inputs:      inputs.NewReader(mgr.GetClient(), mgr.GetAPIReader(), metadata),
-		Recorder:    mgr.GetEventRecorder(managerName),
-		Clock:       clock.RealClock{},
+		Recorder:    recorder,
+		Secrets:     keeper,
 		WatchFilter: options.WatchFilter,
 	}
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/siderolabs/crypto/x509"
 	corev1 "k8s.io/api/core/v1"
@@ -17,21 +18,25 @@ type MismatchError struct {
 	// Secret is the name of the Secret.
 	Secret string
 
+	// Key is the key of what differs.
+	Key string
+
 	// What differs, for example "the certificate authority".
 	What string
 }
 
-// Error names the Secret and what to do.
+// Error names the Secret, the key and what to do.
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("secret %s: %s differs from that of the cluster's secrets bundle, which is never changed: delete the Secret, or restore the one that belongs to the cluster",
-		e.Secret, e.What)
+	return fmt.Sprintf("secret %s: key %q: %s differs from that of the cluster's secrets bundle, which is never changed: delete the Secret, or restore the one that belongs to the cluster",
+		e.Secret, e.Key, e.What)
 }
 
 // Adopt returns the bundle of a cluster that does not exist yet with the authorities and the service account key that a user supplies in
 // Secrets of Cluster API's names (AuthorityNames). The given bundle is not changed. It is for a bundle that has not been created: an
 // existing one is never changed, and CheckSupplied compares it instead.
 //
-// The error names Secret and key: a certificate without its key, a key of another certificate, a certificate that is none of an authority.
+// The error names Secret and key: a certificate without its key, a key of another certificate, a certificate that is none of an authority
+// or has expired.
 func Adopt(bundle *Bundle, cluster string, supplied ...*corev1.Secret) (*Bundle, error) {
 	if bundle.Certs == nil {
 		return nil, errors.New("secrets bundle: certs is missing")
@@ -45,7 +50,7 @@ func Adopt(bundle *Bundle, cluster string, supplied ...*corev1.Secret) (*Bundle,
 
 	for _, object := range supplied {
 		if pair := pairOf(&adopted, cluster, object.Name); pair != nil {
-			own, err := suppliedAuthority(object)
+			own, err := suppliedAuthority(object, bundle.Clock)
 			*pair = own
 
 			errs = append(errs, err)
@@ -101,7 +106,7 @@ func CheckSameBundle(bundle *Bundle, secretName string, supplied *Bundle) error 
 	}
 
 	if !bytes.Equal(want, have) {
-		return &MismatchError{Secret: secretName, What: "the secrets bundle"}
+		return &MismatchError{Secret: secretName, Key: BundleKey, What: "the secrets bundle"}
 	}
 
 	return nil
@@ -118,17 +123,23 @@ func pairOf(bundle *Bundle, cluster, name string) **x509.PEMEncodedCertificateAn
 	return nil
 }
 
-func suppliedAuthority(object *corev1.Secret) (*x509.PEMEncodedCertificateAndKey, error) {
+func suppliedAuthority(object *corev1.Secret, clock Clock) (*x509.PEMEncodedCertificateAndKey, error) {
 	pair := &x509.PEMEncodedCertificateAndKey{Crt: object.Data[secret.TLSCrtDataName], Key: object.Data[secret.TLSKeyDataName]}
 
 	for _, key := range []string{secret.TLSCrtDataName, secret.TLSKeyDataName} {
 		if len(object.Data[key]) == 0 {
-			return nil, fmt.Errorf("secret %s: key %q is missing: Talos signs the cluster's certificates itself and needs certificate and key", object.Name, key)
+			return nil, fmt.Errorf("secret %s: key %q is missing: Talos signs the cluster's certificates itself and needs certificate and key, so that an authority whose key is kept elsewhere cannot be used", object.Name, key)
 		}
 	}
 
 	if err := checkAuthority(pair); err != nil {
 		return nil, fmt.Errorf("secret %s: tls%w", object.Name, err)
+	}
+
+	// Nodes would refuse every certificate that it signs, from the first boot on.
+	if certificate, err := parseCertificate(pair.Crt); err == nil && clock != nil && clock.Now().After(certificate.NotAfter) {
+		return nil, fmt.Errorf("secret %s: key %q: the certificate has expired (%s): make a new one, or delete the Secret, and one is made",
+			object.Name, secret.TLSCrtDataName, certificate.NotAfter.UTC().Format(time.DateOnly))
 	}
 
 	return pair, nil
@@ -149,7 +160,7 @@ func suppliedKey(object *corev1.Secret) ([]byte, error) {
 
 // compareAuthority compares certificates. A Secret without the key agrees if the certificate does: the key then is not the user's to give.
 func compareAuthority(object *corev1.Secret, own *x509.PEMEncodedCertificateAndKey) error {
-	mismatch := &MismatchError{Secret: object.Name, What: "the certificate authority"}
+	mismatch := &MismatchError{Secret: object.Name, Key: secret.TLSCrtDataName, What: "the certificate authority"}
 
 	if own == nil {
 		return mismatch
@@ -176,7 +187,7 @@ func compareAuthority(object *corev1.Secret, own *x509.PEMEncodedCertificateAndK
 		}
 
 		if !samePublicKey(ours.PublicKey, key.Public()) {
-			mismatch.What = "the key of the certificate authority"
+			mismatch.Key, mismatch.What = secret.TLSKeyDataName, "the key of the certificate authority"
 
 			return mismatch
 		}
@@ -202,5 +213,5 @@ func compareKey(object *corev1.Secret, own *x509.PEMEncodedKey) error {
 		}
 	}
 
-	return &MismatchError{Secret: object.Name, What: "the key of service accounts"}
+	return &MismatchError{Secret: object.Name, Key: secret.TLSKeyDataName, What: "the key of service accounts"}
 }

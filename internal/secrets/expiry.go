@@ -43,9 +43,14 @@ func AuthorityExpiries(bundle *Bundle) map[string]time.Time {
 	return expiries
 }
 
-// TalosconfigExpiry returns until when the client certificate of a talosconfig is valid. The error names no content.
-func TalosconfigExpiry(talosconfig []byte) (time.Time, error) {
-	_, certificate, err := clientOf(talosconfig)
+// TalosconfigExpiry returns until when the client certificate of a cluster's talosconfig is valid. The error names no content.
+func TalosconfigExpiry(talosconfig []byte, cluster string) (time.Time, error) {
+	parsed, name, err := readTalosconfig(talosconfig, cluster)
+	if err != nil {
+		return time.Time{}, err
+	}
+
+	_, certificate, err := clientOf(parsed.Contexts[name])
 	if err != nil {
 		return time.Time{}, err
 	}

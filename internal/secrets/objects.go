@@ -35,8 +35,12 @@ const (
 	// call: a cluster is bootstrapped once in its life, and this outlives the objects' status.
 	BootstrapCalledAnnotation = "controlplane.ichor.maesh.dev/bootstrap-called"
 
-	// RotateAnnotation on the talosconfig Secret asks for a new client certificate. Its value is the user's; each new one asks once.
-	RotateAnnotation = "bootstrap.ichor.maesh.dev/rotate"
+	// RotateAnnotation on the talosconfig Secret asks for a new client certificate; RotatedAnnotation is the request that was answered last.
+	RotateAnnotation  = bootstrapv1.RotateAnnotation
+	RotatedAnnotation = bootstrapv1.RotatedAnnotation
+
+	// IssuedCertificateAnnotation is the client certificate that was issued last.
+	IssuedCertificateAnnotation = bootstrapv1.IssuedCertificateAnnotation
 
 	bundleSuffix      = secret.Purpose("talos")
 	talosconfigSuffix = secret.Purpose("talosconfig")
@@ -76,6 +80,21 @@ func AuthorityNames(cluster string) []string {
 // client configurations for Talos and Kubernetes.
 func OwnNames(cluster string) []string {
 	return append(AuthorityNames(cluster), BundleName(cluster), TalosconfigName(cluster), secret.Name(cluster, secret.Kubeconfig))
+}
+
+// ownSuffixes are what the names of the Secrets that are made of a bundle, and of the bundle's, end in.
+var ownSuffixes = append(AuthorityNames(""), BundleName(""), TalosconfigName(""))
+
+// ClusterOf returns the cluster whose bundle, certificate authority, key or talosconfig a Secret of the name would be, and whether it would
+// be one at all.
+func ClusterOf(name string) (string, bool) {
+	for _, suffix := range ownSuffixes {
+		if cluster, found := strings.CutSuffix(name, suffix); found && cluster != "" {
+			return cluster, true
+		}
+	}
+
+	return "", false
 }
 
 // IsOwn tells a Secret of any cluster, or the bootstrap data of a machine, from what users keep in Secrets: by its type, which Cluster API
@@ -165,8 +184,10 @@ func AuthoritySecrets(cluster *clusterv1.Cluster, bundle *Bundle) ([]*corev1.Sec
 }
 
 // TalosconfigSecret is the Secret <cluster>-talosconfig with a client configuration that Talosconfig made.
-func TalosconfigSecret(cluster *clusterv1.Cluster, talosconfig []byte) *corev1.Secret {
-	return clusterSecret(cluster, TalosconfigName(cluster.Name), map[string][]byte{TalosconfigKey: talosconfig})
+func TalosconfigSecret(cluster *clusterv1.Cluster, talosconfig []byte) (*corev1.Secret, error) {
+	object := clusterSecret(cluster, TalosconfigName(cluster.Name), map[string][]byte{})
+
+	return object, SetTalosconfig(object, cluster.Name, talosconfig)
 }
 
 // clusterSecret belongs to the Cluster: it is deleted with it, and clusterctl move takes it along. The label is what Cluster API's caches

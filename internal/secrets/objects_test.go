@@ -36,7 +36,7 @@ func allSecrets(t *testing.T, bundle *secrets.Bundle) []*corev1.Secret {
 		t.Fatal(err)
 	}
 
-	return append(objects, own, secrets.TalosconfigSecret(cluster(), []byte("x")))
+	return append(objects, own, issued(t, bundle, year))
 }
 
 func TestSecretsAreWhatClusterAPIWants(t *testing.T) {
@@ -63,6 +63,16 @@ func TestSecretsAreWhatClusterAPIWants(t *testing.T) {
 		}
 		if object.Name == "c-talos" {
 			meta.Annotations = map[string]string{"bootstrap.ichor.maesh.dev/config-contract": "v1.13"}
+		}
+
+		if object.Name == "c-talosconfig" {
+			if len(object.Annotations["bootstrap.ichor.maesh.dev/issued-certificate"]) != 64 {
+				t.Error("the talosconfig's Secret does not say which certificate was issued")
+			}
+
+			delete(object.Annotations, "bootstrap.ichor.maesh.dev/issued-certificate")
+
+			meta.Annotations = map[string]string{}
 		}
 
 		if diff := cmp.Diff(meta, object.ObjectMeta); diff != "" {

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
@@ -22,18 +21,59 @@ const clockSkew = 5 * time.Minute
 // Talosconfig makes a client configuration for the Talos API with a new administrator's certificate, which is valid for ttl from now. Its
 // one context has the cluster's name. Without endpoints, talosctl has to be given them.
 func Talosconfig(bundle *Bundle, cluster string, endpoints []string, ttl time.Duration, now time.Time) ([]byte, error) {
-	if ttl <= 0 {
-		return nil, fmt.Errorf("talosconfig of cluster %s: the time to live %s must be above zero", cluster, ttl)
+	authority, client, err := administrator(bundle, cluster, ttl, now)
+	if err != nil {
+		return nil, err
 	}
 
-	authority, err := talosAuthority(bundle)
+	return encodeTalosconfig(clientconfig.NewConfig(cluster, endpoints, authority.Crt, client), cluster)
+}
+
+// RenewTalosconfig makes a client configuration with a new administrator's certificate and keeps of the previous one what users may have
+// put there: other contexts, and endpoints, nodes and everything else of the cluster's own. Of a previous one that cannot be read, nothing
+// is kept.
+func RenewTalosconfig(previous []byte, bundle *Bundle, cluster string, ttl time.Duration, now time.Time) ([]byte, error) {
+	authority, client, err := administrator(bundle, cluster, ttl, now)
 	if err != nil {
-		return nil, fmt.Errorf("talosconfig of cluster %s: %w", cluster, err)
+		return nil, err
+	}
+
+	made := clientconfig.NewConfig(cluster, nil, authority.Crt, client)
+
+	kept, name, err := readTalosconfig(previous, cluster)
+	if err != nil {
+		return encodeTalosconfig(made, cluster)
+	}
+
+	own, fresh := kept.Contexts[name], made.Contexts[cluster]
+	own.CA, own.Crt, own.Key = fresh.CA, fresh.Crt, fresh.Key
+
+	return encodeTalosconfig(kept, cluster)
+}
+
+func encodeTalosconfig(config *clientconfig.Config, cluster string) ([]byte, error) {
+	data, err := config.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("talosconfig of cluster %s: cannot be encoded", cluster)
+	}
+
+	return data, nil
+}
+
+// administrator makes a client certificate.
+func administrator(bundle *Bundle, cluster string, ttl time.Duration, now time.Time) (authority, client *x509.PEMEncodedCertificateAndKey, err error) {
+	if ttl <= 0 {
+		return nil, nil, fmt.Errorf("talosconfig of cluster %s: the time to live %s must be above zero", cluster, ttl)
+	}
+
+	authority, err = talosAuthority(bundle)
+	if err != nil {
+		return nil, nil, fmt.Errorf("talosconfig of cluster %s: %w", cluster, err)
 	}
 
 	certificate, err := parseCertificate(authority.Crt)
 	if err != nil {
-		return nil, fmt.Errorf("talosconfig of cluster %s: certs.os.crt %w", cluster, err)
+		return nil, nil, fmt.Errorf("talosconfig of cluster %s: certs.os.crt %w", cluster, err)
 	}
 
 	// A certificate that outlives its authority looks valid and is not.
@@ -43,55 +83,17 @@ func Talosconfig(bundle *Bundle, cluster string, endpoints []string, ttl time.Du
 	}
 
 	if !now.Before(end) {
-		return nil, fmt.Errorf("talosconfig of cluster %s: the Talos certificate authority has expired: rotate it", cluster)
+		return nil, nil, fmt.Errorf("talosconfig of cluster %s: the Talos certificate authority has expired: rotate it", cluster)
 	}
 
 	start := now.Add(-clockSkew)
 
-	client, err := machinerysecrets.NewAdminCertificateAndKey(start, authority, role.MakeSet(role.Admin), end.Sub(start))
+	client, err = machinerysecrets.NewAdminCertificateAndKey(start, authority, role.MakeSet(role.Admin), end.Sub(start))
 	if err != nil {
-		return nil, fmt.Errorf("talosconfig of cluster %s: the client certificate cannot be made", cluster)
+		return nil, nil, fmt.Errorf("talosconfig of cluster %s: the client certificate cannot be made", cluster)
 	}
 
-	data, err := clientconfig.NewConfig(cluster, endpoints, authority.Crt, client).Bytes()
-	if err != nil {
-		return nil, fmt.Errorf("talosconfig of cluster %s: cannot be encoded", cluster)
-	}
-
-	return data, nil
-}
-
-// NeedsRenewal reports whether a talosconfig must be made anew, and why: it cannot be used, it is for another authority than the bundle's,
-// or half of its certificate's life is over. The reason names no content.
-func NeedsRenewal(talosconfig []byte, bundle *Bundle, now time.Time) (reason string, needed bool) {
-	authority, certificate, err := clientOf(talosconfig)
-	if err != nil {
-		return err.Error(), true
-	}
-
-	own, err := talosAuthority(bundle)
-	if err != nil {
-		// There is nothing to renew it with; what is wrong with the bundle is told where it is checked.
-		return "", false
-	}
-
-	ours, err := parseCertificate(own.Crt)
-	if err != nil {
-		return "", false
-	}
-
-	theirs, err := parseCertificate(authority)
-
-	switch {
-	case err != nil || !ours.Equal(theirs) || certificate.CheckSignatureFrom(ours) != nil:
-		return "the Talos certificate authority has changed", true
-	case !slices.Contains(certificate.Subject.Organization, string(role.Admin)):
-		return "its client certificate is not an administrator's", true
-	case !now.Before(certificate.NotBefore.Add(certificate.NotAfter.Sub(certificate.NotBefore) / 2)): //nolint:mnd // half
-		return "half of its client certificate's life is over", true
-	}
-
-	return "", false
+	return authority, client, nil
 }
 
 func talosAuthority(bundle *Bundle) (*x509.PEMEncodedCertificateAndKey, error) {
@@ -106,33 +108,50 @@ func talosAuthority(bundle *Bundle) (*x509.PEMEncodedCertificateAndKey, error) {
 	return bundle.Certs.OS, nil
 }
 
-// clientOf reads the authority and the client certificate of a talosconfig's current context.
-func clientOf(talosconfig []byte) ([]byte, *stdx509.Certificate, error) {
-	unusable := errors.New("it cannot be read as a talosconfig with a client certificate")
+// errUnusable says what is wrong with a talosconfig, and nothing of its content.
+var errUnusable = errors.New("it cannot be read as a talosconfig with a client certificate")
 
-	parsed, err := clientconfig.FromBytes(talosconfig)
+// readTalosconfig reads a talosconfig and says which of its contexts is the cluster's: that of its name, or else the current one.
+func readTalosconfig(talosconfig []byte, cluster string) (parsed *clientconfig.Config, name string, err error) {
+	// The parser has panicked on malformed input before.
+	defer func() {
+		if recover() != nil {
+			parsed, err = nil, errUnusable
+		}
+	}()
+
+	parsed, err = clientconfig.FromBytes(talosconfig)
 	if err != nil || parsed == nil {
-		return nil, nil, unusable
+		return nil, "", errUnusable
 	}
 
-	current := parsed.Contexts[parsed.Context]
-	if current == nil {
-		return nil, nil, unusable
+	for _, name := range []string{cluster, parsed.Context} {
+		if parsed.Contexts[name] != nil {
+			return parsed, name, nil
+		}
 	}
 
+	return nil, "", errUnusable
+}
+
+// clientOf reads the authority and the client certificate of a talosconfig's context.
+func clientOf(current *clientconfig.Context) ([]byte, *stdx509.Certificate, error) {
 	decoded := map[string][]byte{}
 
 	for name, text := range map[string]string{"ca": current.CA, "crt": current.Crt, "key": current.Key} {
-		if decoded[name], err = base64.StdEncoding.DecodeString(text); err != nil {
-			return nil, nil, unusable
+		data, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, nil, errUnusable
 		}
+
+		decoded[name] = data
 	}
 
 	certificate, certificateErr := parseCertificate(decoded["crt"])
 	key, keyErr := parseKey(decoded["key"])
 
 	if certificateErr != nil || keyErr != nil || !samePublicKey(certificate.PublicKey, key.Public()) {
-		return nil, nil, unusable
+		return nil, nil, errUnusable
 	}
 
 	return decoded["ca"], certificate, nil

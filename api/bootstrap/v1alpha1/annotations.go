@@ -15,3 +15,17 @@ const (
 	// status.inputs.
 	RenderedInputsAnnotation = "bootstrap.ichor.maesh.dev/rendered-inputs"
 )
+
+// Annotations of the Secret <cluster>-talosconfig.
+const (
+	// RotateAnnotation asks for a new client certificate. The user sets it to anything; each other value asks once, and so
+	// does the same one after the annotation has been removed.
+	RotateAnnotation = "bootstrap.ichor.maesh.dev/rotate"
+
+	// RotatedAnnotation is the value of RotateAnnotation that was answered last.
+	RotatedAnnotation = "bootstrap.ichor.maesh.dev/rotated"
+
+	// IssuedCertificateAnnotation is the SHA-256 of the client certificate that was issued last, in hex. A talosconfig with
+	// another one is a user's own.
+	IssuedCertificateAnnotation = "bootstrap.ichor.maesh.dev/issued-certificate"
+)

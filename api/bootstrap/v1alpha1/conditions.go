@@ -61,6 +61,10 @@ const (
 	// SecretsBundleAvailableReason is the reason when the bundle can be used.
 	SecretsBundleAvailableReason = clusterv1.AvailableReason
 
+	// SecretsBundleNotAvailableReason is the reason when the API server refuses to take one of the cluster's Secrets, because of a
+	// quota or an admission policy.
+	SecretsBundleNotAvailableReason = clusterv1.NotAvailableReason
+
 	// SecretsBundleMissingReason is the reason when the bundle of a cluster is missing that is initialized, or has machines with
 	// bootstrap data. It is never made again: restore the Secret from a backup.
 	SecretsBundleMissingReason = "Missing"
@@ -68,7 +72,8 @@ const (
 	// SecretsBundleInvalidReason is the reason when the bundle cannot be decoded, or lacks something.
 	SecretsBundleInvalidReason = "Invalid"
 
-	// SecretsBundleMismatchReason is the reason when the bundle differs from the user's bundle or certificate authority.
+	// SecretsBundleMismatchReason is the reason when the bundle differs from the user's bundle, or a Secret from the bundle, or when
+	// Secrets of an earlier Cluster of the name are still there.
 	SecretsBundleMismatchReason = "Mismatch"
 )
 

@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/singleflight"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 )
 
@@ -47,17 +46,14 @@ type Reconciler struct {
 	// Recorder writes events.
 	Recorder events.EventRecorder
 
-	// Clock gives the time for the certificates of a new secrets bundle.
-	Clock clock.PassiveClock
+	// Secrets keeps the secrets of clusters.
+	Secrets *clustersecrets.Keeper
 
 	// WatchFilter is the value of the watch-filter label on the TalosConfigs to reconcile. Empty: all.
 	WatchFilter string
 
 	deferrer  deferrer
-	bundles   *bundleCache
 	refreshed *refreshCache
-	proofs    *proofCache
-	minting   singleflight.Group
 }
 
 // Reconcile brings one TalosConfig to its next state. Nothing polls: whatever it waits for is watched, see watches.go.

@@ -68,13 +68,13 @@ func TestNotCreated(t *testing.T) {
 		},
 		"a policy that quotes a value": {
 			apierrors.NewForbidden(resource, secret.Name, errors.New("token "+token+" is bad")),
-			"The API server refuses Secret a-long-machine-name: Forbidden; the API server's words are left out, since they quote the machine config",
+			"The API server refuses Secret a-long-machine-name: Forbidden; the API server's words are left out, since they quote the Secret",
 		},
 		"a policy that quotes the Secret": {
 			apierrors.NewInvalid(kind, secret.Name, field.ErrorList{
 				field.Invalid(field.NewPath("data"), base64.StdEncoding.EncodeToString(config), "no"),
 			}),
-			"The API server refuses Secret a-long-machine-name: Invalid; the API server's words are left out, since they quote the machine config",
+			"The API server refuses Secret a-long-machine-name: Invalid; the API server's words are left out, since they quote the Secret",
 		},
 		"no refusal":                  {apierrors.NewServiceUnavailable("later"), ""},
 		"no refusal, quotes a value":  {apierrors.NewInternalError(errors.New("webhook: " + token)), ""},

@@ -11,8 +11,7 @@
 //	execute.go   the steps
 //	refresh.go   the step that is for MachinePools alone: another config into the same Secret
 //	inputs.go    what a render needs beyond the observation, read only for a render; see internal/inputs
-//	bundle.go    the cluster's secrets bundle: made once, whoever comes first
-//	derived.go   the Secrets that are made of the bundle
+//	bundle.go    the cluster's secrets and the contract; see internal/clustersecrets
 //	describe.go  what the data Secret says of its config, so that a lost status comes back
 //	status.go    conditions and status
 //	events.go    events

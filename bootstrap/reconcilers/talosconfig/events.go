@@ -18,14 +18,12 @@ const (
 	eventDataSecretRecreated = "DataSecretRecreated"
 	eventDataSecretUpdated   = "DataSecretUpdated"
 	eventDataSecretClaimed   = "DataSecretClaimed"
-	eventSecretsBundleMade   = "SecretsBundleCreated"
 )
 
 // Actions of events.
 const (
 	actionRender = "Render"
 	actionClaim  = "Claim"
-	actionMint   = "CreateSecretsBundle"
 )
 
 func (r *Reconciler) recordCreated(config *bootstrapv1.TalosConfig, secret *corev1.Secret, rendered machineconfig.Config, again bool) {
@@ -56,12 +54,6 @@ func (r *Reconciler) recordClaimed(config *bootstrapv1.TalosConfig, secret *core
 	metrics.DataSecretWritten(metrics.Claimed)
 	r.Recorder.Eventf(config, secret, corev1.EventTypeNormal, eventDataSecretClaimed, actionClaim,
 		"Secret %s, from which the machine boots, belongs to the TalosConfig again", secret.Name)
-}
-
-func (r *Reconciler) recordBundle(seen observation, secret *corev1.Secret, origin string) {
-	metrics.BundleCreated()
-	r.Recorder.Eventf(seen.cluster, secret, corev1.EventTypeNormal, eventSecretsBundleMade, actionMint,
-		"Created Secret %s with the cluster's Talos secrets: %s", secret.Name, origin)
 }
 
 // recordFault writes one event for each condition that turned bad or changed what it says; a fault that stays is told once.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
@@ -118,9 +119,13 @@ func failed(in renderInputs, err error) (outcome, error) {
 		done.bundle = good(bootstrapv1.SecretsBundleAvailableReason, "")
 	}
 
-	if fault, ok := errors.AsType[*bundleError](err); ok {
-		done.bundle = bad(fault.reason, fault.Error())
+	if fault, ok := errors.AsType[*clustersecrets.Fault](err); ok {
+		done.bundle = bad(fault.Reason, fault.Error())
 		done.rendered = bad(bootstrapv1.TalosConfigWaitingForInputsReason, "")
+
+		if fault.Again {
+			return done, err
+		}
 
 		return done, reconcile.TerminalError(err)
 	}

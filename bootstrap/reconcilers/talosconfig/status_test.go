@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
@@ -57,11 +58,17 @@ func TestFailed(t *testing.T) {
 		wantTerminal bool
 	}{
 		"bundle": {
-			err: fmt.Errorf("render: %w", &bundleError{"Missing", errors.New("secret c-talos does not exist")}),
+			err: fmt.Errorf("render: %w", &clustersecrets.Fault{Reason: "Missing", Err: errors.New("secret c-talos does not exist")}),
 			want: outcome{
 				dataSecret: bad("NotAvailable", ""), bundle: bad("Missing", "secret c-talos does not exist"), rendered: bad("WaitingForInputs", ""),
 			},
 			wantTerminal: true,
+		},
+		"bundle that the API server refuses": {
+			err: &clustersecrets.Fault{Reason: "NotAvailable", Again: true, Err: errors.New("exceeded quota")},
+			want: outcome{
+				dataSecret: bad("NotAvailable", ""), bundle: bad("NotAvailable", "exceeded quota"), rendered: bad("WaitingForInputs", ""),
+			},
 		},
 		"inputs": {
 			err: errors.Join(

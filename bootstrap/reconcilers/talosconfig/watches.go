@@ -25,6 +25,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/targeting"
 )
 
@@ -41,13 +42,11 @@ import (
 //
 // Waiting are those without a data Secret, and those of MachinePools: for all others an input changes nothing any more.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if r.Client == nil || r.APIReader == nil || r.Metadata == nil || r.Inputs == nil || r.Recorder == nil || r.Clock == nil {
-		return errors.New("talosconfig: Client, APIReader, Metadata, Inputs, Recorder and Clock must be set")
+	if r.Client == nil || r.APIReader == nil || r.Metadata == nil || r.Inputs == nil || r.Recorder == nil || r.Secrets == nil {
+		return errors.New("talosconfig: Client, APIReader, Metadata, Inputs, Recorder and Secrets must be set")
 	}
 
-	r.bundles = newBundleCache()
 	r.refreshed = newRefreshCache()
-	r.proofs = newProofCache()
 
 	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfig")
 
@@ -207,7 +206,7 @@ func (r *Reconciler) forSecretName(ctx context.Context, secret client.ObjectKey)
 		keys = append(keys, secret)
 	}
 
-	cluster, ok := ClusterOfSecret(secret.Name)
+	cluster, ok := secrets.ClusterOf(secret.Name)
 	if !ok {
 		return keys, client.IgnoreNotFound(err)
 	}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clustersecrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
+	"github.com/maesh-dev/ichor/internal/version"
+)
+
+// Find returns the Secret with the cluster's bundle, nil when there is none. It looks into the cache first.
+func (k *Keeper) Find(ctx context.Context, cluster *clusterv1.Cluster) (*corev1.Secret, error) {
+	return k.find(ctx, keyOf(cluster, secrets.BundleName(cluster.Name)))
+}
+
+// Open returns the bundle of a Secret that Find or Make returned, and sees to everything that goes with it: the Secrets that are made of
+// it, and the Cluster as owner of all. The config is the TalosClusterConfig of the cluster, if it has one. A *Fault is the user's to mend.
+func (k *Keeper) Open(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
+	secret *corev1.Secret, contract version.Contract,
+) (*secrets.Bundle, error) {
+	bundle, err := k.decode(secret, contract)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := k.compareUserBundle(ctx, cluster, config, bundle, secret.Name); err != nil {
+		return nil, err
+	}
+
+	pin := ""
+	if contract := clusterPin(config); !contract.IsZero() {
+		pin = contract.String()
+	}
+
+	return bundle, k.ensure(ctx, cluster, secret, bundle, pin)
+}
+
+// decode returns the bundle of a Secret when it is complete.
+func (k *Keeper) decode(secret *corev1.Secret, contract version.Contract) (*secrets.Bundle, error) {
+	bundle, err := k.bundles.get(secret, k.clock)
+	if err == nil {
+		err = k.proofs.once(proof{bundle: versionOf(secret), contract: contract}, func() error { return secrets.Check(bundle, contract) })
+	}
+
+	if err != nil {
+		return nil, invalid(fmt.Errorf("secret %s: %w; mend the bundle or restore it from a backup", secret.Name, err))
+	}
+
+	return bundle, nil
+}
+
+// Make creates the Secret with the cluster's bundle, or returns the one that somebody else has created in the meantime. All workers of this
+// process that need it wait for one of them; other processes may try at the same time, and whoever comes second takes what the first has
+// written. It is a *Fault if machines carry secrets already, which a new bundle would not have.
+func (k *Keeper) Make(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
+) (*corev1.Secret, error) {
+	made, err, _ := k.making.Do(string(cluster.UID), func() (any, error) { return k.makeOnce(ctx, cluster, config, contract) })
+	if err != nil {
+		return nil, err
+	}
+
+	secret, ok := made.(*corev1.Secret)
+	if !ok {
+		return nil, fmt.Errorf("secret %s: made a %T", secrets.BundleName(cluster.Name), made)
+	}
+
+	return secret, nil
+}
+
+func (k *Keeper) makeOnce(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
+) (*corev1.Secret, error) {
+	// Another worker may have been through here since the cache was read.
+	if existing, err := k.Find(ctx, cluster); existing != nil || err != nil {
+		return existing, err
+	}
+
+	// Only now: with a bundle that another worker has just made, the first machines may have theirs already.
+	if err := k.refuseLost(ctx, cluster); err != nil {
+		return nil, err
+	}
+
+	bundle, origin, err := k.newBundle(ctx, cluster, config, contract)
+	if err != nil {
+		return nil, err
+	}
+
+	secret, err := secrets.BundleSecret(cluster, bundle, clusterPin(config))
+	if err != nil {
+		return nil, fmt.Errorf("secret %s: %w", secrets.BundleName(cluster.Name), err)
+	}
+
+	if existing, err := k.create(ctx, secret); existing != nil || err != nil {
+		return existing, err
+	}
+
+	k.recordMade(cluster, secret, origin)
+	ctrl.LoggerFrom(ctx).Info("Created the cluster's secrets bundle", "Secret", klog.KObj(secret), "origin", origin)
+
+	return secret, nil
+}
+
+// newBundle returns the bundle of a cluster that has none: the user's, or a new one with the certificate authorities that the user may have
+// supplied. It is complete, and nothing that exists disagrees with it.
+func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
+) (*secrets.Bundle, string, error) {
+	supplied, err := k.supplied(ctx, cluster)
+	if err != nil {
+		return nil, "", err
+	}
+
+	if ref := userBundle(config); ref != "" {
+		bundle, err := k.completeUserBundle(ctx, cluster, config, contract)
+		if err == nil {
+			err = secrets.CheckSupplied(bundle, cluster.Name, supplied...)
+			if err != nil {
+				err = mismatch(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: secret %s and the Secrets that exist differ: %w", config.Name, ref, err))
+			}
+		}
+
+		return bundle, "copied from Secret " + ref, err
+	}
+
+	bundle, err := secrets.New(k.clock, contract)
+	if err != nil {
+		return nil, "", fmt.Errorf("make the secrets bundle: %w", err)
+	}
+
+	if len(supplied) == 0 {
+		return bundle, "generated", nil
+	}
+
+	if bundle, err = secrets.Adopt(bundle, cluster.Name, supplied...); err != nil {
+		return nil, "", invalid(err)
+	}
+
+	return bundle, "generated, with the certificate authorities and keys that existed", nil
+}
+
+// supplied returns the certificate authorities and keys that exist before the bundle.
+func (k *Keeper) supplied(ctx context.Context, cluster *clusterv1.Cluster) ([]*corev1.Secret, error) {
+	var found []*corev1.Secret
+
+	for _, name := range secrets.AuthorityNames(cluster.Name) {
+		secret, err := k.read(ctx, keyOf(cluster, name))
+		if err != nil {
+			return nil, err
+		}
+
+		if secret == nil {
+			continue
+		}
+
+		// Those of a deleted cluster are no user's: whoever had its kubeconfig would have this one's, too.
+		if isLeftover(secret, cluster) {
+			return nil, leftover(secret, cluster)
+		}
+
+		found = append(found, secret)
+	}
+
+	return found, nil
+}
+
+func userBundle(config *bootstrapv1.TalosClusterConfig) string {
+	if config == nil || config.Spec.SecretsRef == nil {
+		return ""
+	}
+
+	return config.Spec.SecretsRef.Name
+}
+
+// completeUserBundle reads the bundle to copy.
+func (k *Keeper) completeUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
+) (*secrets.Bundle, error) {
+	ref := userBundle(config)
+
+	bundle, err := k.readUserBundle(ctx, cluster, config)
+	if err != nil {
+		return nil, err
+	}
+
+	if bundle == nil {
+		err = fmt.Errorf("secret %q does not exist in the namespace: create it", ref)
+	} else if err = secrets.Check(bundle, contract); err != nil {
+		err = fmt.Errorf("secret %s: key %q: %w", ref, secrets.BundleKey, err)
+	}
+
+	if err != nil {
+		return nil, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
+	}
+
+	return bundle, nil
+}
+
+// readUserBundle reads the bundle that the TalosClusterConfig refers to; nil means that the Secret does not exist.
+func (k *Keeper) readUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig) (*secrets.Bundle, error) {
+	secret, err := k.read(ctx, keyOf(cluster, userBundle(config)))
+	if secret == nil || err != nil {
+		return nil, err
+	}
+
+	bundle, _, err := secrets.FromSecret(secret, k.clock)
+	if err != nil {
+		return nil, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
+	}
+
+	return bundle, nil
+}
+
+// compareUserBundle says so when the user's bundle has changed since it was copied. That it is gone is no fault.
+func (k *Keeper) compareUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
+	bundle *secrets.Bundle, name string,
+) error {
+	ref := userBundle(config)
+	if ref == "" || ref == name {
+		return nil
+	}
+
+	theirs, err := k.readUserBundle(ctx, cluster, config)
+	if theirs == nil || err != nil {
+		return err
+	}
+
+	if err := secrets.CheckSameBundle(bundle, ref, theirs); err != nil {
+		return mismatch(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w; Secret %s was copied from it once", config.Name, err, name))
+	}
+
+	return nil
+}
+
+// refuseLost says so when nodes run with secrets that no bundle holds any more. A new bundle would give every later machine a cluster of its
+// own. The Cluster's status alone does not tell: it is set only when the control plane answers, and a move drops it.
+func (k *Keeper) refuseLost(ctx context.Context, cluster *clusterv1.Cluster) error {
+	lost := func(because string) error {
+		return &Fault{Reason: bootstrapv1.SecretsBundleMissingReason, Err: fmt.Errorf(
+			"secret %s does not exist, and %s: the cluster's secrets are not made again; restore the Secret from a backup",
+			secrets.BundleName(cluster.Name), because)}
+	}
+
+	if ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false) {
+		return lost(fmt.Sprintf("Cluster %s is initialized", cluster.Name))
+	}
+
+	carrier, err := k.carrier(ctx, cluster)
+	if carrier == "" || err != nil {
+		return err
+	}
+
+	return lost(fmt.Sprintf("%s of Cluster %s has bootstrap data already", carrier, cluster.Name))
+}
+
+// clusterPin is the contract that the TalosClusterConfig gives the cluster: what it says, or the minor of its Talos version
+// now, which a later upgrade does not change. It is unset when machines must say it themselves.
+func clusterPin(config *bootstrapv1.TalosClusterConfig) version.Contract {
+	contract, err := machineconfig.SelectContract(&bootstrapv1.TalosConfig{}, config, machineconfig.Pins{})
+	if err != nil {
+		return version.Contract{}
+	}
+
+	return contract
+}
+
+// ReasonOf returns the reason of the SecretsBundleAvailable condition that a fault gives, empty when the error is none.
+func ReasonOf(err error) string {
+	if fault, ok := errors.AsType[*Fault](err); ok {
+		return fault.Reason
+	}
+
+	return ""
+}

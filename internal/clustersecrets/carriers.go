@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clustersecrets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+// carrier names a Machine or MachinePool of the cluster that has bootstrap data or has joined, or a TalosConfig whose data
+// Secret Cluster API has not taken over yet, always the same one; it is empty when there is none.
+func (k *Keeper) carrier(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
+	namespace := client.InNamespace(cluster.Namespace)
+	machines, pools := &clusterv1.MachineList{}, &clusterv1.MachinePoolList{}
+
+	// The lists are only read, so they need no copy of what may be all machines of a large namespace.
+	if err := k.client.List(ctx, machines, namespace, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list Machines: %w", err)
+	}
+
+	if err := k.client.List(ctx, pools, namespace, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list MachinePools: %w", err)
+	}
+
+	if carrier := carrierOf(cluster.Name, machines.Items, pools.Items); carrier != "" {
+		return carrier, nil
+	}
+
+	return k.dataCarrier(ctx, cluster)
+}
+
+// dataCarrier names a TalosConfig of the cluster whose data Secret exists. Its status may have been lost, so it is not asked.
+func (k *Keeper) dataCarrier(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
+	list := &corev1.SecretList{}
+
+	err := k.client.List(ctx, list, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return "", fmt.Errorf("list Secrets: %w", err)
+	}
+
+	var carriers []string
+
+	for i := range list.Items {
+		controller := metav1.GetControllerOf(&list.Items[i])
+		if controller == nil || controller.Kind != machineconfig.KindTalosConfig {
+			continue
+		}
+
+		// The Secret of a TalosConfig that is gone goes too, and is of no machine.
+		config := &bootstrapv1.TalosConfig{}
+
+		err := k.client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: controller.Name}, config)
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("TalosConfig %s: %w", controller.Name, err)
+		}
+
+		if err == nil && config.UID == controller.UID {
+			carriers = append(carriers, "TalosConfig "+config.Name)
+		}
+	}
+
+	if len(carriers) == 0 {
+		return "", nil
+	}
+
+	return slices.Min(carriers), nil
+}
+
+func carrierOf(cluster string, machines []clusterv1.Machine, pools []clusterv1.MachinePool) string {
+	var carriers []string
+
+	for i := range machines {
+		machine := &machines[i]
+		carries := machine.Spec.Bootstrap.DataSecretName != nil || machine.Status.NodeRef.IsDefined()
+
+		if machine.Spec.ClusterName == cluster && carries {
+			carriers = append(carriers, "Machine "+machine.Name)
+		}
+	}
+
+	for i := range pools {
+		pool := &pools[i]
+		carries := pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil || len(pool.Status.NodeRefs) > 0
+
+		if pool.Spec.ClusterName == cluster && carries {
+			carriers = append(carriers, "MachinePool "+pool.Name)
+		}
+	}
+
+	if len(carriers) == 0 {
+		return ""
+	}
+
+	return slices.Min(carriers)
+}

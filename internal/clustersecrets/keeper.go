@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clustersecrets
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/singleflight"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/secrets"
+)
+
+// Keeper makes and keeps the Secrets of clusters. All reconcilers of a manager share one.
+type Keeper struct {
+	// Made is called for each bundle that was created here, to count them. It may be nil.
+	Made func()
+
+	client   client.Client
+	live     client.Reader
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+
+	bundles *bundleCache
+	proofs  *proofCache
+
+	// making lets the workers that need the same thing made wait for one of them.
+	making singleflight.Group
+}
+
+// New returns a Keeper. The client reads Secrets with the cluster-name label from a cache, values of a cluster's own included; live reads
+// what the cache lacks. The clock gives the time for certificates.
+func New(cached client.Client, live client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *Keeper {
+	return &Keeper{
+		client: cached, live: live, recorder: recorder, clock: clock,
+		bundles: newBundleCache(), proofs: newProofCache(),
+	}
+}
+
+// Fault is what a user must mend about a cluster's secrets. It names Secret and key, and no value.
+type Fault struct {
+	// Reason is one of the SecretsBundleAvailable condition.
+	Reason string
+
+	// Again says that nothing which is watched tells when it is mended, so that it has to be tried again.
+	Again bool
+
+	Err error
+}
+
+func (f *Fault) Error() string { return f.Err.Error() }
+
+func (f *Fault) Unwrap() error { return f.Err }
+
+func invalid(err error) error {
+	return &Fault{Reason: bootstrapv1.SecretsBundleInvalidReason, Err: err}
+}
+
+func mismatch(err error) error {
+	return &Fault{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: err}
+}
+
+// find returns a Secret, nil when there is none. The cache may lack it: just written, or without the label.
+func (k *Keeper) find(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+	secret, err := k.cached(ctx, key)
+	if secret != nil || err != nil {
+		return secret, err
+	}
+
+	return k.read(ctx, key)
+}
+
+// cached reads from the cache; nil means that the cache has none.
+func (k *Keeper) cached(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+	return get(ctx, k.client, key)
+}
+
+// read reads live; nil means that there is none.
+func (k *Keeper) read(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+	return get(ctx, k.live, key)
+}
+
+func get(ctx context.Context, from client.Reader, key client.ObjectKey) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+
+	err := from.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("secret %s: read: %w", key.Name, err)
+	}
+
+	return secret, nil
+}
+
+// create creates a Secret, or returns the one of its name that is there already. What the API server refuses, by a quota or an admission
+// policy, is a fault that the user may be able to mend; its words are left out when they quote the Secret.
+func (k *Keeper) create(ctx context.Context, secret *corev1.Secret) (existing *corev1.Secret, err error) {
+	err = k.client.Create(ctx, secret)
+
+	if apierrors.IsAlreadyExists(err) {
+		existing, err := k.read(ctx, client.ObjectKeyFromObject(secret))
+		if existing == nil && err == nil {
+			err = fmt.Errorf("secret %s: it was deleted right after it had been created", secret.Name)
+		}
+
+		return existing, err
+	}
+
+	return nil, refusal(secret, "create", err)
+}
+
+// refusal tells what the API server said to a write of a Secret.
+func refusal(secret *corev1.Secret, verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+
+	err = secrets.WithoutValues(secret, err)
+
+	if secrets.IsRefusal(err) {
+		return &Fault{Reason: bootstrapv1.SecretsBundleNotAvailableReason, Again: true, Err: fmt.Errorf(
+			"secret %s: the API server refuses it: %w", secret.Name, err)}
+	}
+
+	return fmt.Errorf("secret %s: %s: %w", secret.Name, verb, err)
+}
+
+func keyOf(cluster *clusterv1.Cluster, name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: cluster.Namespace, Name: name}
+}

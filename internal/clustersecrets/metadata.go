@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clustersecrets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/secrets"
+)
+
+// belongs says whether the Cluster owns the Secret, so that it is moved and deleted with it, and whether it has the label, so that the
+// cache has it.
+func belongs(secret *corev1.Secret, cluster *clusterv1.Cluster) bool {
+	return secret.Labels[clusterv1.ClusterNameLabel] == cluster.Name && ownedBy(secret, cluster)
+}
+
+func ownedBy(secret *corev1.Secret, cluster *clusterv1.Cluster) bool {
+	return slices.ContainsFunc(secret.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == cluster.UID })
+}
+
+// own gives a Secret that somebody else has made, such as another Talos provider, a user or a restored backup, what our own have from the
+// start: label and owner. A pin is set as the contract annotation unless it is empty. It writes only what is missing.
+func (k *Keeper) own(ctx context.Context, cluster *clusterv1.Cluster, secret *corev1.Secret, pin string) error {
+	if pin == "" && belongs(secret, cluster) {
+		return nil
+	}
+
+	wanted := secret.DeepCopy()
+
+	// The reference to the Cluster under another UID, which a restored backup may have, is replaced: the garbage collector would take
+	// the Secret for one whose owner is gone.
+	if !ownedBy(secret, cluster) {
+		wanted.OwnerReferences = util.EnsureOwnerRef(wanted.OwnerReferences, referenceTo(cluster))
+	}
+
+	metav1.SetMetaDataLabel(&wanted.ObjectMeta, clusterv1.ClusterNameLabel, cluster.Name)
+
+	if pin != "" {
+		metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, secrets.ConfigContractAnnotation, pin)
+	}
+
+	// The lock keeps what somebody else has set in the meantime: a pin is set once.
+	patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})
+	if err := k.client.Patch(ctx, wanted, patch); err != nil {
+		return refusal(secret, "set its owner and label", err)
+	}
+
+	return nil
+}
+
+func referenceTo(cluster *clusterv1.Cluster) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(),
+		Kind:       clusterv1.ClusterKind,
+		Name:       cluster.Name,
+		UID:        cluster.UID,
+	}
+}
+
+// isLeftover says whether the Secret belongs to a Cluster of the same name and another UID, and not to this one.
+func isLeftover(secret *corev1.Secret, cluster *clusterv1.Cluster) bool {
+	return !ownedBy(secret, cluster) && slices.ContainsFunc(secret.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		group, _, _ := strings.Cut(ref.APIVersion, "/")
+
+		return group == clusterv1.GroupVersion.Group && ref.Kind == clusterv1.ClusterKind && ref.Name == cluster.Name
+	})
+}
+
+// refuseLeftovers tells the Secrets of a restored cluster, whose machines carry them, from those of a deleted one, which the garbage
+// collector is about to take: a new cluster of the name must not begin with the old one's secrets.
+func (k *Keeper) refuseLeftovers(ctx context.Context, cluster *clusterv1.Cluster, all []*corev1.Secret) error {
+	at := slices.IndexFunc(all, func(secret *corev1.Secret) bool { return isLeftover(secret, cluster) })
+	if at < 0 {
+		return nil
+	}
+
+	carrier, err := k.carrier(ctx, cluster)
+	if carrier != "" || err != nil {
+		return err
+	}
+
+	return leftover(all[at], cluster)
+}
+
+func leftover(secret *corev1.Secret, cluster *clusterv1.Cluster) error {
+	return &Fault{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: fmt.Errorf(
+		"secret %s: belongs to an earlier Cluster %s, and no machine of this one carries its content: it is not reused; it goes with its owner, "+
+			"or delete it; to keep it, remove the owner reference", secret.Name, cluster.Name)}
+}
