@@ -3,6 +3,8 @@
 package clustersecrets
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -47,7 +49,7 @@ func (k *Keeper) recordRenewed(cluster *clusterv1.Cluster, secret *corev1.Secret
 func (k *Keeper) RecordFault(cluster *clusterv1.Cluster, fault *Fault) {
 	note := fault.Error()
 	if len(note) > maxNote {
-		note = note[:maxNote]
+		note = strings.ToValidUTF8(note[:maxNote], "")
 	}
 
 	k.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, EventSecretsFault, actionKeep, "%s", note)

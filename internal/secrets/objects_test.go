@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/crypto/x509"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -239,6 +240,7 @@ func TestAdoptRefuses(t *testing.T) {
 
 	certificate, key := authority(t)
 	_, otherKey := authority(t)
+	oldCertificate, oldKey := authority(t, x509.NotBefore(birth.AddDate(-2, 0, 0)), x509.NotAfter(birth.AddDate(-1, 0, 0)))
 	leaf := newBundle(t)
 
 	tests := map[string]struct {
@@ -248,6 +250,7 @@ func TestAdoptRefuses(t *testing.T) {
 		"certificate only":    {object: secretOf("c-ca", map[string][]byte{"tls.crt": certificate}), want: `secret c-ca: key "tls.key" is missing`},
 		"key only":            {object: secretOf("c-etcd", map[string][]byte{"tls.key": key}), want: `secret c-etcd: key "tls.crt" is missing`},
 		"empty":               {object: secretOf("c-proxy", nil), want: `secret c-proxy: key "tls.crt" is missing`},
+		"expired":             {object: tlsSecret("c-ca", oldCertificate, oldKey), want: `secret c-ca: key "tls.crt": the certificate has expired (2025-03-01)`},
 		"another key":         {object: tlsSecret("c-ca", certificate, otherKey), want: "secret c-ca: tls.key does not belong to the certificate"},
 		"no authority":        {object: clientCertificate(t, leaf), want: "secret c-ca: tls.crt is not the certificate of an authority"},
 		"no PEM":              {object: tlsSecret("c-ca", []byte("hunter2"), key), want: "secret c-ca: tls.crt is not a PEM certificate"},

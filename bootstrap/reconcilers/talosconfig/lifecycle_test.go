@@ -3,8 +3,6 @@
 package talosconfig_test
 
 import (
-	"context"
-	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -346,38 +344,4 @@ func TestSuppliedAuthority(t *testing.T) {
 	w.get(secret, "c-ca")
 	w.Expect(secret.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "c"))
 	w.Expect(secret.OwnerReferences).To(ConsistOf(w.clusterOwner()))
-}
-
-// Two managers that both work come to one bundle and one Secret for each machine.
-func TestTwoManagers(t *testing.T) {
-	w := newWorld(t)
-
-	stop, err := startManager(context.WithoutCancel(t.Context()), &requests{})
-	w.Expect(err).NotTo(HaveOccurred())
-
-	defer func() { w.Expect(stop()).To(Succeed()) }()
-
-	w.cluster()
-	w.create(clusterConfigYAML)
-
-	names := []string{"w-1", "w-2", "w-3", "w-4", "w-5", "w-6"}
-
-	var created sync.WaitGroup
-	for _, name := range names {
-		created.Go(func() { w.machine(name, worker, "") })
-	}
-
-	created.Wait()
-
-	bundleSecret := &corev1.Secret{}
-
-	for _, name := range names {
-		secret := w.ready(name)
-		w.get(bundleSecret, "c-talos")
-
-		bundle, _, err := secrets.FromSecret(bundleSecret, nil)
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(string(secret.Data["value"])).To(ContainSubstring(bundle.TrustdInfo.Token), name)
-		w.Expect(secret.OwnerReferences).To(ConsistOf(ownerOf(w.config(name))))
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -146,7 +147,9 @@ func secretValues(w *world) map[string]string {
 
 			switch key {
 			case secrets.BundleKey:
-				bundleValues(w, value, origin, add)
+				bundleValues(value, origin, add)
+			case secrets.TalosconfigKey:
+				talosconfigValues(value, origin, add)
 			case "password", "auth", "identityToken", "tls.key", "private":
 				add(string(value), origin)
 			}
@@ -156,9 +159,13 @@ func secretValues(w *world) map[string]string {
 	return values
 }
 
-func bundleValues(w *world, data []byte, origin string, add func(value, origin string)) {
+func bundleValues(data []byte, origin string, add func(value, origin string)) {
 	var bundle any
-	w.Expect(yaml.Unmarshal(data, &bundle)).To(Succeed())
+	if err := yaml.Unmarshal(data, &bundle); err != nil {
+		add(string(data), origin)
+
+		return
+	}
 
 	var walk func(any, string)
 
@@ -176,4 +183,19 @@ func bundleValues(w *world, data []byte, origin string, add func(value, origin s
 	}
 
 	walk(bundle, origin)
+}
+
+func talosconfigValues(data []byte, origin string, add func(value, origin string)) {
+	parsed, err := clientconfig.FromBytes(data)
+	if err != nil {
+		add(string(data), origin)
+
+		return
+	}
+
+	for _, each := range parsed.Contexts {
+		if each != nil {
+			add(each.Key, origin)
+		}
+	}
 }

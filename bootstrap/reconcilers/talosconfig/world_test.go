@@ -331,3 +331,10 @@ func (w *world) clusterOwner() metav1.OwnerReference {
 
 	return metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: owner.Name, UID: owner.UID}
 }
+
+// forCluster is a TalosConfig of a cluster without an owner, as it is before Cluster API has set one.
+func forCluster(namespace, cluster string) *bootstrapv1.TalosConfig {
+	return &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: cluster + "-1", Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+	}}
+}
