@@ -216,6 +216,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 		Inputs:      inputs.NewReader(mgr.GetClient(), mgr.GetAPIReader(), metadata),
 		Recorder:    recorder,
 		Secrets:     keeper,
+		Clock:       clock.RealClock{},
 		WatchFilter: options.WatchFilter,
 	}
 

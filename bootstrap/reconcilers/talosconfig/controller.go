@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -48,6 +49,9 @@ type Reconciler struct {
 
 	// Secrets keeps the secrets of clusters.
 	Secrets *clustersecrets.Keeper
+
+	// Clock measures how long renders take.
+	Clock clock.PassiveClock
 
 	// WatchFilter is the value of the watch-filter label on the TalosConfigs to reconcile. Empty: all.
 	WatchFilter string

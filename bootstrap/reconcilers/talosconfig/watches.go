@@ -42,8 +42,8 @@ import (
 //
 // Waiting are those without a data Secret, and those of MachinePools: for all others an input changes nothing any more.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if r.Client == nil || r.APIReader == nil || r.Metadata == nil || r.Inputs == nil || r.Recorder == nil || r.Secrets == nil {
-		return errors.New("talosconfig: Client, APIReader, Metadata, Inputs, Recorder and Secrets must be set")
+	if r.Client == nil || r.APIReader == nil || r.Metadata == nil || r.Inputs == nil || r.Recorder == nil || r.Secrets == nil || r.Clock == nil {
+		return errors.New("talosconfig: Client, APIReader, Metadata, Inputs, Recorder, Secrets and Clock must be set")
 	}
 
 	r.refreshed = newRefreshCache()
