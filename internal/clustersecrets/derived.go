@@ -24,16 +24,12 @@ type reader func(context.Context, client.ObjectKey) (*corev1.Secret, error)
 // ensure sees to the Secrets that are made of the bundle for others to read, and that the Cluster owns them and the bundle's. One that
 // says something else than the bundle is a fault: nobody would trust what is signed with it.
 func (k *Keeper) ensure(ctx context.Context, cluster *clusterv1.Cluster, bundleSecret *corev1.Secret, bundle *secrets.Bundle, pin string) error {
-	if bundleSecret.Annotations[secrets.ConfigContractAnnotation] != "" {
-		pin = ""
-	}
-
 	found, err := k.derived(ctx, k.cached, cluster, bundle, versionOf(bundleSecret))
 	if err != nil {
 		return err
 	}
 
-	settled := pin == "" && len(found) == len(derivedNames(cluster)) && belongs(bundleSecret, cluster)
+	settled := len(found) == len(derivedNames(cluster)) && owned(bundleSecret, cluster, pin) == nil
 	for _, secret := range found {
 		settled = settled && belongs(secret, cluster)
 	}
@@ -42,8 +38,8 @@ func (k *Keeper) ensure(ctx context.Context, cluster *clusterv1.Cluster, bundleS
 		return nil
 	}
 
-	// All workers that render the cluster's first machines come through here at once.
-	_, err, _ = k.making.Do(string(cluster.UID)+"/derived", func() (any, error) {
+	// All workers that render the cluster's first machines come through here at once. One without a pin must not stand in for one with it.
+	_, err, _ = k.making.Do(string(cluster.UID)+"/derived/"+pin, func() (any, error) {
 		return nil, k.complete(ctx, cluster, bundleSecret, bundle, pin)
 	})
 

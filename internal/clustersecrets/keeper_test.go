@@ -317,6 +317,29 @@ func TestMakeMeetsAnother(t *testing.T) {
 	d.Expect(d.secret("c-ca").Data["tls.crt"]).To(Equal(bundle.Certs.K8s.Crt))
 }
 
+// Two workers that give a bundle of somebody else's what it lacks do not undo each other's part, nor stumble over it: the pin of the
+// cluster's contract is set once.
+func TestOwnMeetsAnother(t *testing.T) {
+	d := newDesk(t, nil)
+	d.bundle(func(secret *corev1.Secret) { secret.OwnerReferences, secret.Labels, secret.Annotations = nil, nil, nil })
+
+	stale := d.secret("c-talos")
+	d.Expect(d.keeper.own(t.Context(), clusterC(), stale.DeepCopy(), "")).To(Succeed())
+	d.Expect(d.secret("c-talos").Annotations).To(BeEmpty())
+
+	d.Expect(d.keeper.own(t.Context(), clusterC(), stale.DeepCopy(), "v1.13")).To(Succeed())
+	d.Expect(d.keeper.own(t.Context(), clusterC(), stale, "v1.14")).To(Succeed())
+
+	now := d.secret("c-talos")
+	d.Expect(now.Annotations).To(HaveKeyWithValue(secrets.ConfigContractAnnotation, "v1.13"))
+	d.Expect(now.OwnerReferences).To(ConsistOf(referenceTo(clusterC())))
+	d.Expect(now.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "c"))
+
+	// One that is gone has nothing to be given.
+	d.Expect(d.client.Delete(t.Context(), now)).To(Succeed())
+	d.Expect(client.IgnoreNotFound(errors.Unwrap(d.keeper.own(t.Context(), clusterC(), stale, "")))).To(Succeed())
+}
+
 // What the API server does not take is told without what is in it, and tried again.
 func TestRefusals(t *testing.T) {
 	resource := schema.GroupResource{Resource: "secrets"}

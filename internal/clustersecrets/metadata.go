@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,8 +31,40 @@ func ownedBy(secret *corev1.Secret, cluster *clusterv1.Cluster) bool {
 }
 
 // own gives a Secret that somebody else has made, such as another Talos provider, a user or a restored backup, what our own have from the
-// start: label and owner. A pin is set as the contract annotation unless it is empty. It writes only what is missing.
+// start: label and owner. A pin is set as the contract annotation unless it is empty or one is set. It writes only what is missing.
 func (k *Keeper) own(ctx context.Context, cluster *clusterv1.Cluster, secret *corev1.Secret, pin string) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		wanted := owned(secret, cluster, pin)
+		if wanted == nil {
+			return nil
+		}
+
+		// The lock keeps what somebody else has set in the meantime: a pin is set once.
+		err := k.client.Patch(ctx, wanted, client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{}))
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+
+		// Another worker or process may have done a part of it. If the Secret is gone, so is what there was to do.
+		changed, readErr := k.read(ctx, client.ObjectKeyFromObject(secret))
+		if changed == nil {
+			return readErr
+		}
+
+		secret = changed
+
+		return err
+	})
+
+	return refusal(secret, "set its owner and label", err)
+}
+
+// owned returns the Secret as it should be, nil when it is.
+func owned(secret *corev1.Secret, cluster *clusterv1.Cluster, pin string) *corev1.Secret {
+	if secret.Annotations[secrets.ConfigContractAnnotation] != "" {
+		pin = ""
+	}
+
 	if pin == "" && belongs(secret, cluster) {
 		return nil
 	}
@@ -49,13 +83,7 @@ func (k *Keeper) own(ctx context.Context, cluster *clusterv1.Cluster, secret *co
 		metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, secrets.ConfigContractAnnotation, pin)
 	}
 
-	// The lock keeps what somebody else has set in the meantime: a pin is set once.
-	patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})
-	if err := k.client.Patch(ctx, wanted, patch); err != nil {
-		return refusal(secret, "set its owner and label", err)
-	}
-
-	return nil
+	return wanted
 }
 
 func referenceTo(cluster *clusterv1.Cluster) metav1.OwnerReference {
