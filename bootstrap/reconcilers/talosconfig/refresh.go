@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -27,7 +28,7 @@ const maxRefreshed = 4096
 // refreshed is what the last render for a MachinePool has come to. It holds for as long as its inputs and the Secret stay the same.
 type refreshed struct {
 	inputs  inputs.Fingerprint
-	secret  secretVersion
+	secret  inputs.Version
 	outcome outcome
 }
 
@@ -36,7 +37,7 @@ type refreshCache struct{ results *lru.Cache }
 
 func newRefreshCache() *refreshCache { return &refreshCache{lru.New(maxRefreshed)} }
 
-func (c *refreshCache) get(config types.UID, current inputs.Fingerprint, secret secretVersion) (outcome, bool) {
+func (c *refreshCache) get(config types.UID, current inputs.Fingerprint, secret inputs.Version) (outcome, bool) {
 	cached, _ := c.results.Get(config)
 	last, ok := cached.(refreshed)
 
@@ -44,7 +45,7 @@ func (c *refreshCache) get(config types.UID, current inputs.Fingerprint, secret 
 }
 
 func (c *refreshCache) set(config types.UID, current inputs.Fingerprint, secret *corev1.Secret, done outcome) {
-	c.results.Add(config, refreshed{current, versionOf(secret), done})
+	c.results.Add(config, refreshed{current, inputs.ContentVersion(secret), done})
 }
 
 // refresh sees to it that the Secret of a MachinePool has what its inputs give now. It writes only another config than the one
@@ -65,7 +66,7 @@ func (r *Reconciler) refresh(ctx context.Context, seen observation, secret *core
 		return outcome{}, err
 	}
 
-	if done, ok := r.refreshed.get(seen.config.UID, current, versionOf(secret)); ok {
+	if done, ok := r.refreshed.get(seen.config.UID, current, inputs.ContentVersion(secret)); ok {
 		return done, nil
 	}
 
@@ -130,7 +131,10 @@ func (r *Reconciler) keepOld(seen observation, secret *corev1.Secret, current in
 		done.bundle = fault.bundle
 	}
 
-	r.refreshed.set(seen.config.UID, current, secret, done)
+	// What is wrong with the cluster's secrets may be mended in a Secret that the fingerprint does not know of.
+	if clustersecrets.ReasonOf(err) == "" {
+		r.refreshed.set(seen.config.UID, current, secret, done)
+	}
 
 	return done, err
 }
@@ -139,10 +143,10 @@ func (r *Reconciler) keepOld(seen observation, secret *corev1.Secret, current in
 func (r *Reconciler) notUpdated(secret *corev1.Secret, config machineconfig.Config, err error) (outcome, error) {
 	refused := secret.DeepCopy()
 	refused.Data = map[string][]byte{dataKey: config.Bytes}
-	err = withoutConfig(refused, err)
+	err = secrets.WithoutValues(refused, err)
 	fault := fmt.Errorf("secret %s: update: %w", secret.Name, err)
 
-	if !isRefusal(err) {
+	if !secrets.IsRefusal(err) {
 		return outcome{}, fault
 	}
 
