@@ -104,6 +104,11 @@ func serve(ctx context.Context, s state) (err error) {
 		return errors.Join(err, manager.Process.Kill())
 	}
 
+	return stay(ctx, manager, providers)
+}
+
+// stay waits until the demo is told to end, or a part of it has ended by itself.
+func stay(ctx context.Context, manager *exec.Cmd, providers func() error) error {
 	ended, failed := make(chan error, 1), make(chan error, 1)
 
 	go func() { ended <- manager.Wait() }()
@@ -112,9 +117,9 @@ func serve(ctx context.Context, s state) (err error) {
 	select {
 	case <-ctx.Done():
 		return errors.Join(manager.Process.Signal(syscall.SIGTERM), ignoreExit(<-ended))
-	case err = <-ended:
+	case err := <-ended:
 		return fmt.Errorf("the bootstrap manager has ended: %w", err)
-	case err = <-failed:
+	case err := <-failed:
 		return errors.Join(err, manager.Process.Kill())
 	}
 }

@@ -93,7 +93,7 @@ func (p *Providers) run(ctx context.Context) error {
 	}
 
 	// Told to end; what a request has to say about that does not matter.
-	return nil //nolint:nilerr // The context has ended.
+	return nil
 }
 
 // reconcileAll looks at every object once.
