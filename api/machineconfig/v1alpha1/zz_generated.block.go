@@ -60,6 +60,7 @@ type BlockEncryptionKeyTPMOptions struct {
 }
 
 type BlockEncryptionSpec struct {
+	// luks2; always set.
 	// +optional
 	Provider *BlockEncryptionProviderType `json:"provider,omitempty"`
 
@@ -275,7 +276,7 @@ type RawVolumeConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
-	// Which disk the volume is made on, and how large.
+	// Which one disk the volume is made on, and how large.
 	// +optional
 	Provisioning *BlockProvisioningSpec `json:"provisioning,omitempty"`
 
@@ -312,7 +313,7 @@ type UserVolumeConfig struct {
 	// +optional
 	VolumeType *BlockVolumeType `json:"volumeType,omitempty"`
 
-	// Which disk the volume is made on, and how large. Not for a directory.
+	// Which one disk the volume is made on, and how large. Not for a directory.
 	// +optional
 	Provisioning *BlockProvisioningSpec `json:"provisioning,omitempty"`
 
@@ -345,7 +346,7 @@ type VolumeConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
-	// Which disk the volume is made on, and how large. Not for STATE.
+	// Which one disk the volume is made on, and how large. Not for STATE.
 	// +optional
 	Provisioning *BlockProvisioningSpec `json:"provisioning,omitempty"`
 

@@ -5,8 +5,6 @@ package acceptance_test
 import (
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -19,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
-	"github.com/maesh-dev/ichor/internal/codegen/emit"
 	"github.com/maesh-dev/ichor/internal/codegen/history"
 	"github.com/maesh-dev/ichor/internal/codegen/load"
 	"github.com/maesh-dev/ichor/internal/codegen/model"
@@ -56,34 +53,6 @@ func firstVersions(t *testing.T) *history.Table {
 	}
 
 	return table
-}
-
-func TestGeneratedFilesAreCurrent(t *testing.T) {
-	files, err := emit.Files(buildModel(t), "v1alpha1")
-	if err != nil {
-		t.Fatalf("emit: %v", err)
-	}
-
-	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join(moduleDir(t), "api", "machineconfig", "v1alpha1", name))
-		if err != nil {
-			t.Fatalf("%s: %v; run make generate", name, err)
-		}
-
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s is stale; run make generate (-want +got):\n%s", name, diff)
-		}
-	}
-
-	want, err := firstVersions(t).Source("version")
-	if err != nil {
-		t.Fatalf("tables of first versions: %v", err)
-	}
-
-	got, err := os.ReadFile(filepath.Join(moduleDir(t), "internal", "version", "zz_generated.tables.go"))
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("the tables of first versions are stale (%v); run make generate (-want +got):\n%s", err, diff)
-	}
 }
 
 // filler sets every field of a document. The turn chooses among the permitted values, so that all of them are used.

@@ -134,7 +134,10 @@ func Pages(in Input) (map[string][]byte, error) {
 		render(sharedPage(shared[name]), "type.md.tmpl", map[string]any{"Struct": shared[name], "Rows": r.rows})
 	}
 
-	render(formsPage, "forms.md.tmpl", in.API.Scalars)
+	expressions, err := environments()
+	errs = append(errs, err)
+
+	render(formsPage, "forms.md.tmpl", map[string]any{"Scalars": in.API.Scalars, "Environments": expressions})
 
 	wants, err := wanted(in)
 	errs = append(errs, err)

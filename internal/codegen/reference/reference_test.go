@@ -100,7 +100,7 @@ func TestPageOfAKind(t *testing.T) {
 			"  documents:\n    - kind: VolumeConfig\n      volumeConfig: {name: a}\n", "<https://example.com/volume>",
 		},
 		"type-KubeletConfiguration.md": {"| `hosts` | list of strings, at most 5 items | appends |  |\n"},
-		"forms.md":                     {"## BlockSize\n\nA size such as 5GiB. Or less.\n", "- Pattern: `^a|b$`\n- At most 9 characters\n- Examples: `5GiB`\n"},
+		"forms.md":                     {"## BlockSize\n\nA size such as 5GiB. Or less.\n", "- Pattern: `^a|b$`\n- At most 9 characters\n- Examples: `5GiB`\n", "### Disks\n", "| `disk.transport` | text |\n", "| `disk.size` | unsigned number, compared with such as 100u |\n", "| `system_disk` | true or false |\n"},
 		"README.md": {
 			"| use a disk | [VolumeConfig](VolumeConfig.md) | [VolumeConfig](VolumeConfig.md), [Config](Config.md): `machine.disks` |\n",
 			"| [VolumeConfig](VolumeConfig.md) | Adds &lt;a&gt; volume. Control plane only. | 1.12 | by name |\n",

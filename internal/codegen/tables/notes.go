@@ -103,7 +103,7 @@ func volumeNotes() map[string]string {
 		user   = "block.UserVolumeConfigV1Alpha1."
 		system = "block.VolumeConfigV1Alpha1."
 		raw    = "block.RawVolumeConfigV1Alpha1."
-		where  = "Which disk the volume is made on, and how large."
+		where  = "Which one disk the volume is made on, and how large."
 		trim   = "Overrides FilesystemTrimConfig for this volume."
 		scrub  = "Overrides FilesystemScrubConfig for this volume."
 	)
@@ -149,6 +149,7 @@ func encryptionNotes() map[string]string {
 	)
 
 	return map[string]string{
+		spec + "EncryptionProvider":      "luks2; always set.",
 		spec + "EncryptionKeys":          "Ways to unlock the volume, each in a LUKS slot of its own.",
 		spec + "EncryptionPerfOptions":   "Flags of cryptsetup, such as no_read_workqueue.",
 		spec + "EncryptionAllowDiscards": "Lets TRIM through to the disk.",
