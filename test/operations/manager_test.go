@@ -61,6 +61,7 @@ func TestManager(t *testing.T) {
 		g.Expect(events).To(HaveKeyWithValue("TalosConfig w-2: Normal DataSecretCreated", BeEquivalentTo(1)))
 		g.Expect(events).To(HaveKeyWithValue("TalosConfig w-2: Warning DataSecretRecreated", BeEquivalentTo(1)))
 		g.Expect(events).To(HaveKeyWithValue("Cluster c: Normal SecretsBundleCreated", BeEquivalentTo(1)))
+		g.Expect(events).To(HaveKeyWithValue("TalosConfig pool: Normal DataSecretUpdated", BeNumerically(">=", 1)))
 		g.Expect(events).To(HaveKeyWithValue("TalosConfig w-1: Warning InvalidReference", BeNumerically(">=", 3)), "each change of what is wrong is told")
 	})
 
@@ -108,6 +109,8 @@ func work(w *tenant) {
 	// A pool, whose config follows its inputs.
 	w.pool("pool")
 	w.ready("pool")
+	w.secret("registry", map[string]string{"password": "hunter3-hunter3"})
+	w.Eventually(func() string { return string(w.ready("pool").Data["value"]) }).Should(ContainSubstring("hunter3-hunter3"))
 
 	// Bootstrap data that is deleted before the machine has joined.
 	w.machine("w-2")
@@ -131,7 +134,8 @@ func work(w *tenant) {
 	repeatEvent(w)
 
 	// The API server's events come after the objects.
-	w.Eventually(func() map[string]int32 { return eventsOf(w) }).Should(HaveKey("TalosConfig w-2: Warning DataSecretRecreated"))
+	w.Eventually(func() map[string]int32 { return eventsOf(w) }).Should(And(
+		HaveKey("TalosConfig w-2: Warning DataSecretRecreated"), HaveKey("TalosConfig pool: Normal DataSecretUpdated")))
 	w.Eventually(func() map[string]int32 { return eventsOf(w) }).Should(HaveKeyWithValue("TalosConfig w-1: Warning InvalidReference", BeNumerically(">=", 3)))
 }
 
@@ -221,15 +225,22 @@ func checkSteady(t *testing.T, w *tenant, events map[string]int32) {
 	requests, err := cluster.Requests(managerUser)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	var done []string
+	reads := map[string]int{}
 
 	for _, request := range requests[len(before):] {
-		if request.Namespace == w.namespace && request.Verb != "watch" && request.Verb != "list" {
-			done = append(done, request.Verb+" "+request.URI)
+		if request.Namespace != w.namespace || request.Verb == "watch" || request.Verb == "list" {
+			continue
 		}
+
+		g.Expect(request.Verb).To(Equal("get"), "nothing is written: %s", request.URI)
+
+		reads[request.URI]++
 	}
 
-	g.Expect(done).To(BeEmpty(), "nothing is written, and nothing is read live")
+	// Nothing remembers for a new manager what the MachinePool's config was rendered from.
+	for uri, count := range reads {
+		g.Expect(count).To(Equal(1), "nothing is read live again: %s", uri)
+	}
 }
 
 // checkMetrics wants every metric of the table, with its type and labels, and no other of ours.
@@ -258,6 +269,7 @@ func checkMetrics(t *testing.T, text string) {
 		`ichor_bootstrap_data_secrets_written_total{action="Created"}`:                                         BeEquivalentTo(3),
 		`ichor_bootstrap_data_secrets_written_total{action="Recreated"}`:                                       BeEquivalentTo(1),
 		`ichor_bootstrap_data_secrets_written_total{action="Claimed"}`:                                         BeEquivalentTo(1),
+		`ichor_bootstrap_data_secrets_written_total{action="Regenerated"}`:                                     BeNumerically(">=", 1),
 		`ichor_bootstrap_secrets_bundles_created_total`:                                                        BeEquivalentTo(1),
 		`ichor_bootstrap_renders_total{reason="Rendered",result="Success"}`:                                    BeNumerically(">=", 4),
 		`ichor_bootstrap_renders_total{reason="InvalidReference",result="Failure"}`:                            BeNumerically(">=", 4),

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs tests that the documentation has what the code has: reasons of conditions, events, metrics. It has tests only.
+package docs
