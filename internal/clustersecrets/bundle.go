@@ -25,7 +25,7 @@ func (k *Keeper) Find(ctx context.Context, cluster *clusterv1.Cluster) (*corev1.
 }
 
 // Open returns the bundle of a Secret that Find or Make returned, and sees to everything that goes with it: the Secrets that are made of
-// it, and the Cluster as owner of all. The config is the TalosClusterConfig of the cluster, if it has one. A *Fault is the user's to mend.
+// it, and the Cluster as owner of all. The config is the TalosClusterConfig of the cluster, if it has one. A *FaultError is the user's to mend.
 func (k *Keeper) Open(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
 	secret *corev1.Secret, contract version.Contract,
 ) (*secrets.Bundle, error) {
@@ -62,7 +62,7 @@ func (k *Keeper) decode(secret *corev1.Secret, contract version.Contract) (*secr
 
 // Make creates the Secret with the cluster's bundle, or returns the one that somebody else has created in the meantime. All workers of this
 // process that need it wait for one of them; other processes may try at the same time, and whoever comes second takes what the first has
-// written. It is a *Fault if machines carry secrets already, which a new bundle would not have.
+// written. It is a *FaultError if machines carry secrets already, which a new bundle would not have.
 func (k *Keeper) Make(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
 ) (*corev1.Secret, error) {
 	made, err, _ := k.making.Do(string(cluster.UID), func() (any, error) { return k.makeOnce(ctx, cluster, config, contract) })
@@ -243,7 +243,7 @@ func (k *Keeper) compareUserBundle(ctx context.Context, cluster *clusterv1.Clust
 // own. The Cluster's status alone does not tell: it is set only when the control plane answers, and a move drops it.
 func (k *Keeper) refuseLost(ctx context.Context, cluster *clusterv1.Cluster) error {
 	lost := func(because string) error {
-		return &Fault{Reason: bootstrapv1.SecretsBundleMissingReason, Err: fmt.Errorf(
+		return &FaultError{Reason: bootstrapv1.SecretsBundleMissingReason, Err: fmt.Errorf(
 			"secret %s does not exist, and %s: the cluster's secrets are not made again; restore the Secret from a backup",
 			secrets.BundleName(cluster.Name), because)}
 	}
@@ -273,7 +273,7 @@ func clusterPin(config *bootstrapv1.TalosClusterConfig) version.Contract {
 
 // ReasonOf returns the reason of the SecretsBundleAvailable condition that a fault gives, empty when the error is none.
 func ReasonOf(err error) string {
-	if fault, ok := errors.AsType[*Fault](err); ok {
+	if fault, ok := errors.AsType[*FaultError](err); ok {
 		return fault.Reason
 	}
 

@@ -46,7 +46,7 @@ func (k *Keeper) recordRenewed(cluster *clusterv1.Cluster, secret *corev1.Secret
 }
 
 // RecordFault writes an event about what a user must mend.
-func (k *Keeper) RecordFault(cluster *clusterv1.Cluster, fault *Fault) {
+func (k *Keeper) RecordFault(cluster *clusterv1.Cluster, fault *FaultError) {
 	note := fault.Error()
 	if len(note) > maxNote {
 		note = strings.ToValidUTF8(note[:maxNote], "")

@@ -44,8 +44,8 @@ func New(cached client.Client, live client.Reader, recorder events.EventRecorder
 	}
 }
 
-// Fault is what a user must mend about a cluster's secrets. It names Secret and key, and no value.
-type Fault struct {
+// FaultError is what a user must mend about a cluster's secrets. It names Secret and key, and no value.
+type FaultError struct {
 	// Reason is one of the SecretsBundleAvailable condition.
 	Reason string
 
@@ -55,16 +55,16 @@ type Fault struct {
 	Err error
 }
 
-func (f *Fault) Error() string { return f.Err.Error() }
+func (f *FaultError) Error() string { return f.Err.Error() }
 
-func (f *Fault) Unwrap() error { return f.Err }
+func (f *FaultError) Unwrap() error { return f.Err }
 
 func invalid(err error) error {
-	return &Fault{Reason: bootstrapv1.SecretsBundleInvalidReason, Err: err}
+	return &FaultError{Reason: bootstrapv1.SecretsBundleInvalidReason, Err: err}
 }
 
 func mismatch(err error) error {
-	return &Fault{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: err}
+	return &FaultError{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: err}
 }
 
 // find returns a Secret, nil when there is none. The cache may lack it: just written, or without the label.
@@ -128,7 +128,7 @@ func refusal(secret *corev1.Secret, verb string, err error) error {
 	err = secrets.WithoutValues(secret, err)
 
 	if secrets.IsRefusal(err) {
-		return &Fault{Reason: bootstrapv1.SecretsBundleNotAvailableReason, Again: true, Err: fmt.Errorf(
+		return &FaultError{Reason: bootstrapv1.SecretsBundleNotAvailableReason, Again: true, Err: fmt.Errorf(
 			"secret %s: the API server refuses it: %w", secret.Name, err)}
 	}
 

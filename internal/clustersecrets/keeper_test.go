@@ -351,7 +351,7 @@ func TestRefusals(t *testing.T) {
 	_, err := d.keeper.Make(t.Context(), clusterC(), nil, version.Newest())
 	d.fault(err, bootstrapv1.SecretsBundleNotAvailableReason, "secret c-talos", "exceeded quota: few")
 
-	fault, _ := errors.AsType[*Fault](err)
+	fault, _ := errors.AsType[*FaultError](err)
 	d.Expect(fault.Again).To(BeTrue())
 
 	var token string
@@ -427,6 +427,6 @@ func TestImmutableTalosconfig(t *testing.T) {
 // A note that is too long for an event is cut.
 func TestRecordFault(t *testing.T) {
 	d := newDesk(t, nil)
-	d.keeper.RecordFault(clusterC(), &Fault{Err: errors.New(strings.Repeat("ä", maxNote))})
+	d.keeper.RecordFault(clusterC(), &FaultError{Err: errors.New(strings.Repeat("ä", maxNote))})
 	d.Expect(len(<-d.events.Events)).To(BeNumerically("<=", maxNote+len("Warning "+EventSecretsFault+" ")))
 }

@@ -121,7 +121,7 @@ func (k *Keeper) refuseLeftovers(ctx context.Context, cluster *clusterv1.Cluster
 }
 
 func leftover(secret *corev1.Secret, cluster *clusterv1.Cluster) error {
-	return &Fault{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: fmt.Errorf(
+	return &FaultError{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: fmt.Errorf(
 		"secret %s: belongs to an earlier Cluster %s, and no machine of this one carries its content: it is not reused; it goes with its owner, "+
 			"or delete it; to keep it, remove the owner reference", secret.Name, cluster.Name)}
 }

@@ -20,7 +20,7 @@ import (
 
 // Keep sees to the secrets of a cluster that has a bundle: everything that goes with it is there and agrees with it, and the talosconfig
 // is renewed at half-life, when the authority changes and when a user asks. It returns when to come again, zero for never. A cluster whose
-// bundle has not been made is left alone; that one is lost is a *Fault, as is everything else that the user must mend.
+// bundle has not been made is left alone; that one is lost is a *FaultError, as is everything else that the user must mend.
 func (k *Keeper) Keep(ctx context.Context, cluster *clusterv1.Cluster) (next time.Time, err error) {
 	secret, err := k.Find(ctx, cluster)
 	if err != nil {

@@ -35,8 +35,10 @@ const (
 	// call: a cluster is bootstrapped once in its life, and this outlives the objects' status.
 	BootstrapCalledAnnotation = "controlplane.ichor.maesh.dev/bootstrap-called"
 
-	// RotateAnnotation on the talosconfig Secret asks for a new client certificate; RotatedAnnotation is the request that was answered last.
-	RotateAnnotation  = bootstrapv1.RotateAnnotation
+	// RotateAnnotation on the talosconfig Secret asks for a new client certificate.
+	RotateAnnotation = bootstrapv1.RotateAnnotation
+
+	// RotatedAnnotation is the request that was answered last.
 	RotatedAnnotation = bootstrapv1.RotatedAnnotation
 
 	// IssuedCertificateAnnotation is the client certificate that was issued last.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -98,7 +97,7 @@ func (r *Reconciler) responsible(ctx context.Context, cluster *clusterv1.Cluster
 
 // report says when to come again, and tells a fault once.
 func (r *Reconciler) report(cluster *clusterv1.Cluster, next time.Time, err error) (ctrl.Result, error) {
-	if fault, ok := errors.AsType[*clustersecrets.Fault](err); ok {
+	if fault, ok := errors.AsType[*clustersecrets.FaultError](err); ok {
 		r.tell(cluster, fault)
 
 		// What is at fault is watched.
@@ -126,11 +125,11 @@ func (r *Reconciler) report(cluster *clusterv1.Cluster, next time.Time, err erro
 }
 
 // tell writes an event unless it has been the last thing that was told of the Cluster.
-func (r *Reconciler) tell(cluster *clusterv1.Cluster, fault *clustersecrets.Fault) {
+func (r *Reconciler) tell(cluster *clusterv1.Cluster, fault *clustersecrets.FaultError) {
 	if last, ok := r.told.Get(cluster.UID); ok && last == fault.Error() {
 		return
 	}
 
-	r.told.Add(types.UID(cluster.UID), fault.Error())
+	r.told.Add(cluster.UID, fault.Error())
 	r.Secrets.RecordFault(cluster, fault)
 }

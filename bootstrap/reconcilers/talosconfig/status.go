@@ -119,7 +119,7 @@ func failed(in renderInputs, err error) (outcome, error) {
 		done.bundle = good(bootstrapv1.SecretsBundleAvailableReason, "")
 	}
 
-	if fault, ok := errors.AsType[*clustersecrets.Fault](err); ok {
+	if fault, ok := errors.AsType[*clustersecrets.FaultError](err); ok {
 		done.bundle = bad(fault.Reason, fault.Error())
 		done.rendered = bad(bootstrapv1.TalosConfigWaitingForInputsReason, "")
 

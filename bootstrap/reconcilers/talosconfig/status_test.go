@@ -58,14 +58,14 @@ func TestFailed(t *testing.T) {
 		wantTerminal bool
 	}{
 		"bundle": {
-			err: fmt.Errorf("render: %w", &clustersecrets.Fault{Reason: "Missing", Err: errors.New("secret c-talos does not exist")}),
+			err: fmt.Errorf("render: %w", &clustersecrets.FaultError{Reason: "Missing", Err: errors.New("secret c-talos does not exist")}),
 			want: outcome{
 				dataSecret: bad("NotAvailable", ""), bundle: bad("Missing", "secret c-talos does not exist"), rendered: bad("WaitingForInputs", ""),
 			},
 			wantTerminal: true,
 		},
 		"bundle that the API server refuses": {
-			err: &clustersecrets.Fault{Reason: "NotAvailable", Again: true, Err: errors.New("exceeded quota")},
+			err: &clustersecrets.FaultError{Reason: "NotAvailable", Again: true, Err: errors.New("exceeded quota")},
 			want: outcome{
 				dataSecret: bad("NotAvailable", ""), bundle: bad("NotAvailable", "exceeded quota"), rendered: bad("WaitingForInputs", ""),
 			},
