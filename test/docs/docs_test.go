@@ -106,7 +106,7 @@ func eventReasons(t *testing.T, directory string) map[string]string {
 			for i, name := range spec.Names {
 				if i < len(spec.Values) && regexp.MustCompile(`^[eE]vent[A-Z]`).MatchString(name.Name) {
 					if literal, ok := spec.Values[i].(*ast.BasicLit); ok && literal.Kind == token.STRING {
-						reasons[name.Name], _ = strconv.Unquote(literal.Value) //nolint:errcheck // the parser has read it
+						reasons[name.Name], _ = strconv.Unquote(literal.Value)
 					}
 				}
 			}

@@ -280,7 +280,7 @@ func checkMetrics(t *testing.T, text string) {
 		expirySeries(secrets.TalosconfigClient):                                                                BeNumerically(">", float64(metav1.Now().Unix())),
 		expirySeries(secrets.TalosAuthority):                                                                   BeNumerically(">", float64(metav1.Now().Unix())),
 	} {
-		g.Expect(valueOf(text, series)).To(want.(OmegaMatcher), series) //nolint:errcheck,forcetypeassert // all of them are
+		g.Expect(valueOf(text, series)).To(want.(OmegaMatcher), series)
 	}
 }
 

@@ -82,7 +82,7 @@ func rename(g *WithT, component *unstructured.Unstructured, account string) {
 	}
 
 	for i := range subjects {
-		g.Expect(unstructured.SetNestedField(subjects[i].(map[string]any), account, "name")).To(Succeed()) //nolint:errcheck,forcetypeassert // it panics
+		g.Expect(unstructured.SetNestedField(subjects[i].(map[string]any), account, "name")).To(Succeed())
 	}
 
 	g.Expect(unstructured.SetNestedSlice(component.Object, subjects, "subjects")).To(Succeed())
@@ -97,7 +97,7 @@ func argsOf(g *WithT, components []*unstructured.Unstructured) []string {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(containers).To(HaveLen(1))
 
-	args, _, err := unstructured.NestedStringSlice(containers[0].(map[string]any), "args") //nolint:errcheck,forcetypeassert // it panics
+	args, _, err := unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
 	g.Expect(err).NotTo(HaveOccurred())
 
 	return args
