@@ -16,6 +16,9 @@ GOLANGCI_LINT := $(BIN)/tools/golangci-lint
 
 # More flags for go test, for example TESTFLAGS='-run Merge -count 1'.
 TESTFLAGS ?=
+# More flags for make bench, and how many seeds make test-long tries.
+BENCHFLAGS ?=
+SEEDS ?= 5
 # How long each fuzz target runs.
 FUZZTIME ?= 1m
 
@@ -148,6 +151,10 @@ test-unit: ## Tests that need no test tools, with the race detector: the inner l
 	CGO_ENABLED=1 go test -race $(TESTFLAGS) $$(go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | \
 		grep -v github.com/maesh-dev/ichor/test/ | cut -d ' ' -f 1)
 
+.PHONY: test-long
+test-long: test-tools ## Tests that find more the longer they run: managers killed at random for a minute, with several seeds
+	go test -count=1 -timeout 60m -v ./test/rivals -turmoil 1m -seeds $(SEEDS)
+
 .PHONY: test-tools
 test-tools: ## Build the real API server, etcd and CAPI that the tests run (cached; some minutes at first)
 	go run ./test/tools/build
@@ -161,8 +168,8 @@ fuzz: ## Run each fuzz target for FUZZTIME
 	done
 
 .PHONY: bench
-bench: ## Measure rendering against Talos' own machinery, in interleaved rounds
-	go run ./test/bench
+bench: test-tools ## Measure what is promised of speed, writes and memory; BENCHFLAGS='-run machines' for a part
+	go run ./test/bench $(BENCHFLAGS)
 
 ##@ Demo
 

@@ -3,141 +3,109 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"runtime"
-	"slices"
-	"text/tabwriter"
+	"os/signal"
+	"regexp"
+	"syscall"
 	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/maesh-dev/ichor/test/harness"
 )
 
-// comparison is one promise: subject costs at most so many times what baseline costs.
-type comparison struct {
-	name               string
-	subject, baseline  func() error
-	maxTime, maxAllocs float64 // zero: reported only
+// sizes say how much is measured. Tests run every part with small ones.
+type sizes struct {
+	renderRounds, renderCalls int
+
+	machines, machineRounds int
+
+	configs int
+
+	hostileTries int
 }
 
-// cost is what one call costs.
-type cost struct {
-	time   time.Duration
-	allocs float64
+// part is one group of promises.
+type part struct {
+	name    string
+	measure func(context.Context, sizes) ([]result, error)
+}
+
+var parts = []part{
+	{"render", measureRender},
+	{"machines", measureMachines},
+	{"memory", measureMemory},
+	{"hostile", measureHostile},
 }
 
 func main() {
-	rounds := flag.Int("rounds", 15, "interleaved rounds for each comparison")
-	calls := flag.Int("calls", 40, "calls in a round")
-	flag.Parse()
+	var s sizes
 
-	if err := run(*rounds, *calls); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines, memory, hostile")
+
+	flag.IntVar(&s.renderRounds, "rounds", 15, "interleaved rounds for each comparison of renders")
+	flag.IntVar(&s.renderCalls, "calls", 40, "renders in a round")
+	flag.IntVar(&s.machines, "machines", 1000, "Machines in a round of the part machines")
+	flag.IntVar(&s.machineRounds, "machine-rounds", 5, "interleaved rounds of the part machines")
+	flag.IntVar(&s.configs, "configs", 10_000, "TalosConfigs of the part memory")
+	flag.IntVar(&s.hostileTries, "tries", 3, "tries for each patch of the part hostile")
+	flag.Parse()
+	ctrl.SetLogger(harness.NewLogger(io.Discard))
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	if err := run(ctx, *only, s); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		stop()
 		os.Exit(1)
 	}
 }
 
-func run(rounds, calls int) error {
-	comparisons, err := renderComparisons()
+func run(ctx context.Context, only string, s sizes) error {
+	pattern, err := regexp.Compile(only)
 	if err != nil {
-		return err
+		return fmt.Errorf("-run: %w", err)
 	}
 
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "comparison\tours\tbaseline\ttime ratio\tlimit\tallocs\tbaseline\tratio\tlimit")
+	var results []result
 
-	failed := 0
+	for _, each := range parts {
+		if !pattern.MatchString(each.name) {
+			continue
+		}
 
-	for _, each := range comparisons {
-		subject, baseline, err := each.measure(rounds, calls)
+		progress("%s", each.name)
+
+		measured, err := each.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", each.name, err)
 		}
 
-		timeRatio := float64(subject.time) / float64(baseline.time)
-		allocRatio := subject.allocs / baseline.allocs
-
-		if exceeds(timeRatio, each.maxTime) || exceeds(allocRatio, each.maxAllocs) {
-			failed++
-		}
-
-		fmt.Fprintf(table, "%s\t%v\t%v\t%.2f\t%s\t%.0f\t%.0f\t%.2f\t%s\n", each.name,
-			subject.time.Round(time.Microsecond), baseline.time.Round(time.Microsecond), timeRatio, limit(each.maxTime),
-			subject.allocs, baseline.allocs, allocRatio, limit(each.maxAllocs))
+		results = append(results, measured...)
 	}
 
-	if err = table.Flush(); err != nil {
+	if len(results) == 0 {
+		return fmt.Errorf("-run %q: no part has such a name", only)
+	}
+
+	failed, err := printResults(os.Stdout, results)
+	if err != nil {
 		return err
 	}
 
 	if failed > 0 {
-		return fmt.Errorf("%d of %d comparisons are above their limit", failed, len(comparisons))
+		return fmt.Errorf("%d of %d figures are above their limit", failed, len(results))
 	}
 
 	return nil
 }
 
-func exceeds(ratio, limit float64) bool { return limit > 0 && ratio > limit }
-
-func limit(value float64) string {
-	if value == 0 {
-		return "-"
-	}
-
-	return fmt.Sprintf("%.2f", value)
-}
-
-// measure runs the two in turns, so that what disturbs the machine disturbs both, and takes medians.
-func (c comparison) measure(rounds, calls int) (subject, baseline cost, err error) {
-	var subjects, baselines []cost
-
-	for range rounds {
-		for _, each := range []struct {
-			call  func() error
-			costs *[]cost
-		}{{c.subject, &subjects}, {c.baseline, &baselines}} {
-			measured, err := measureRound(each.call, calls)
-			if err != nil {
-				return cost{}, cost{}, err
-			}
-
-			*each.costs = append(*each.costs, measured)
-		}
-	}
-
-	return median(subjects), median(baselines), nil
-}
-
-func measureRound(call func() error, calls int) (cost, error) {
-	var before, after runtime.MemStats
-
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-
-	start := time.Now()
-
-	for range calls {
-		if err := call(); err != nil {
-			return cost{}, err
-		}
-	}
-
-	elapsed := time.Since(start)
-
-	runtime.ReadMemStats(&after)
-
-	return cost{elapsed / time.Duration(calls), float64(after.Mallocs-before.Mallocs) / float64(calls)}, nil
-}
-
-func median(costs []cost) cost {
-	times := make([]time.Duration, len(costs))
-	allocs := make([]float64, len(costs))
-
-	for i, each := range costs {
-		times[i], allocs[i] = each.time, each.allocs
-	}
-
-	slices.Sort(times)
-	slices.Sort(allocs)
-
-	return cost{times[len(times)/2], allocs[len(allocs)/2]}
+// progress tells what is being done, apart from the table.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s  "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }

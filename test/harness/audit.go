@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
@@ -41,6 +44,9 @@ type Request struct {
 
 	// Code is the HTTP status of the answer.
 	Code int
+
+	// Received is when the API server got the request, and Answered when it had answered, or begun to.
+	Received, Answered time.Time
 }
 
 // Forbidden says that the user lacked a right.
@@ -58,11 +64,51 @@ func (mc *ManagementCluster) Requests(user string) ([]Request, error) {
 	return requestsOf(content, user)
 }
 
+// RequestReader reads the requests of a user as they come.
+type RequestReader struct {
+	user   string
+	log    *os.File
+	offset int64
+}
+
+// FollowRequests begins to read the requests of a user that come from now on. It needs Options.Audit.
+func (mc *ManagementCluster) FollowRequests(user string) (*RequestReader, error) {
+	if !mc.options.Audit {
+		return nil, errors.New("requests are noted only with Options.Audit")
+	}
+	log, err := os.Open(mc.auditLog())
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	offset, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("audit log: %w", err), log.Close())
+	}
+	return &RequestReader{user: user, log: log, offset: offset}, nil
+}
+
+// Next returns the requests that were noted since the last call. One that goes on may be among those of two calls.
+func (r *RequestReader) Next() ([]Request, error) {
+	content, err := io.ReadAll(io.NewSectionReader(r.log, r.offset, math.MaxInt64-r.offset))
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	r.offset += int64(bytes.LastIndexByte(content, '\n') + 1)
+	return requestsOf(content, r.user)
+}
+
+// Close ends the reading.
+func (r *RequestReader) Close() error { return r.log.Close() }
+
 // requestsOf reads an audit log. What follows the last newline is still being written.
 func requestsOf(content []byte, user string) ([]Request, error) {
 	var requests []Request
 	position := map[string]int{}
 	for line := range bytes.Lines(content[:bytes.LastIndexByte(content, '\n')+1]) {
+		// Most requests of a busy cluster are somebody else's.
+		if !bytes.Contains(line, []byte(user)) {
+			continue
+		}
 		event := auditv1.Event{}
 		if err := json.Unmarshal(line, &event); err != nil {
 			return nil, fmt.Errorf("audit log: %w", err)
@@ -82,7 +128,10 @@ func requestsOf(content []byte, user string) ([]Request, error) {
 }
 
 func requestOf(event auditv1.Event) Request {
-	request := Request{User: event.User.Username, UserAgent: event.UserAgent, Verb: event.Verb, URI: event.RequestURI}
+	request := Request{
+		User: event.User.Username, UserAgent: event.UserAgent, Verb: event.Verb, URI: event.RequestURI,
+		Received: event.RequestReceivedTimestamp.Time, Answered: event.StageTimestamp.Time,
+	}
 	if object := event.ObjectRef; object != nil {
 		request.Group, request.Resource, request.Subresource = object.APIGroup, object.Resource, object.Subresource
 		request.Namespace, request.Name = object.Namespace, object.Name

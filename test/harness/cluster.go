@@ -246,6 +246,18 @@ func (mc *ManagementCluster) LogDir() string {
 	return mc.logDir
 }
 
+// PID is the process number of a component, which is named as its tool is.
+func (mc *ManagementCluster) PID(name string) (int, error) {
+	mc.mu.Lock()
+	defer mc.mu.Unlock()
+	for _, proc := range mc.processes {
+		if proc.name == name {
+			return proc.cmd.Process.Pid, nil
+		}
+	}
+	return 0, fmt.Errorf("the management cluster has no component %s", name)
+}
+
 // logTails returns the last lines of each component's log.
 func (mc *ManagementCluster) logTails(lines int) map[string]string {
 	mc.mu.Lock()

@@ -62,6 +62,9 @@ type ProviderOptions struct {
 
 	// Env are more variables of the environment, as NAME=VALUE.
 	Env []string
+
+	// Unready has StartProvider return as soon as the process runs, for a test that ends it at any moment.
+	Unready bool
 }
 
 // Provider is a provider's manager that runs as a process of its own, as in a pod.
@@ -88,6 +91,10 @@ func (mc *ManagementCluster) StartProvider(ctx context.Context, options Provider
 	}
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
+	ready := answers("http://"+loopback(health)+"/readyz", nil)
+	if options.Unready {
+		ready = func(context.Context) error { return nil }
+	}
 	proc, err := start(ctx, mc.logDir, program{
 		name: options.Name, path: options.Program, grace: providerGrace, env: options.Env,
 		args: append([]string{
@@ -97,7 +104,7 @@ func (mc *ManagementCluster) StartProvider(ctx context.Context, options Provider
 			"--webhook-port=" + strconv.Itoa(options.Webhooks.Port),
 			"--webhook-cert-dir=" + options.Webhooks.CertDir,
 		}, options.Args...),
-		ready: answers("http://"+loopback(health)+"/readyz", nil),
+		ready: ready,
 	})
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,8 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
 
-	// A change of the condition is patched at once, and the changed TalosConfig comes back from the cache: no need to requeue.
-	if isPaused, changed, err := paused.EnsurePausedCondition(ctx, r.Client, seen.cluster, config); err != nil || isPaused || changed {
+	if stop, err := r.ensurePaused(ctx, seen.cluster, config); err != nil || stop {
 		return ctrl.Result{}, err
 	}
 
