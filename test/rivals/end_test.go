@@ -169,8 +169,8 @@ func checkCluster(now objects, cluster string) (*secrets.Bundle, error) {
 	}
 
 	talosconfig := now.secrets[secrets.TalosconfigName(cluster)]
-	if reason, needed := secrets.NeedsRenewal(talosconfig.Data[secrets.TalosconfigKey], bundle, talosconfig.CreationTimestamp.Time); needed {
-		return nil, fmt.Errorf("secret %s does not fit the bundle: %s", talosconfig.Name, reason)
+	if !holds(talosconfig.Data[secrets.TalosconfigKey], bundle.Certs.OS.Crt) {
+		return nil, fmt.Errorf("secret %s does not trust the bundle's certificate authority of Talos", talosconfig.Name)
 	}
 
 	return bundle, nil
