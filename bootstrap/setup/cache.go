@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,7 +92,8 @@ func newMetadata(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	return metadata, nil
 }
 
-// stripMetadata leaves what a watch needs to tell which object changed, and whether the manager's cache has it too.
+// stripMetadata leaves what a watch needs to tell which object changed, whether the manager's cache has it too, and whether a move
+// takes it along.
 func stripMetadata(in any) (any, error) {
 	object, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -102,8 +104,10 @@ func stripMetadata(in any) (any, error) {
 		Name: object.Name, Namespace: object.Namespace, UID: object.UID, ResourceVersion: object.ResourceVersion,
 	}
 
-	if cluster, ok := object.Labels[clusterv1.ClusterNameLabel]; ok {
-		stripped.Labels = map[string]string{clusterv1.ClusterNameLabel: cluster}
+	for _, label := range []string{clusterv1.ClusterNameLabel, clusterctlv1.ClusterctlMoveLabel} {
+		if value, ok := object.Labels[label]; ok {
+			metav1.SetMetaDataLabel(&stripped, label, value)
+		}
 	}
 
 	object.ObjectMeta = stripped

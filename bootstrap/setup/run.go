@@ -28,7 +28,9 @@ import (
 
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/cluster"
+	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosclusterconfig"
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfig"
+	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfigpatch"
 	"github.com/maesh-dev/ichor/bootstrap/webhooks"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
@@ -209,16 +211,43 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 		return err
 	}
 
+	reader := inputs.NewReader(mgr.GetClient(), mgr.GetAPIReader(), metadata)
+	concurrency := controller.Options{MaxConcurrentReconciles: options.Concurrency}
+
 	reconciler := &talosconfig.Reconciler{
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
 		Metadata:    metadata,
-		Inputs:      inputs.NewReader(mgr.GetClient(), mgr.GetAPIReader(), metadata),
+		Inputs:      reader,
 		Recorder:    recorder,
 		Secrets:     keeper,
 		Clock:       clock.RealClock{},
 		WatchFilter: options.WatchFilter,
 	}
+	if err := reconciler.SetupWithManager(ctx, mgr, concurrency); err != nil {
+		return err
+	}
 
-	return reconciler.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: options.Concurrency})
+	clusterConfigs := &talosclusterconfig.Reconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Inputs: reader, Metadata: metadata, Clock: clock.RealClock{},
+	}
+
+	if err := clusterConfigs.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: reporters}); err != nil {
+		return err
+	}
+
+	patches := &talosconfigpatch.Reconciler{
+		Client: mgr.GetClient(), Inputs: reader, Metadata: metadata, Clock: clock.RealClock{}, Settle: settle,
+	}
+
+	return patches.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: patchReporters})
 }
+
+// settle is how long changes are gathered before the patches that they concern are looked at again.
+const settle = 5 * time.Second
+
+// patchReporters is small, so that renders for a report leave the processor to those that machines wait for.
+const patchReporters = 2
+
+// reporters is how many objects of a kind that is only reported on are looked at at once.
+const reporters = 10

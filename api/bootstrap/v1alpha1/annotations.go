@@ -29,3 +29,14 @@ const (
 	// another one is a user's own.
 	IssuedCertificateAnnotation = "bootstrap.ichor.maesh.dev/issued-certificate"
 )
+
+// Annotations of a Machine that say which config its node runs. The control-plane provider keeps them, for workers too.
+const (
+	// RunningHashAnnotation is the SHA-256 of the config that the node runs, in hex, as RenderedHashAnnotation has it.
+	RunningHashAnnotation = "bootstrap.ichor.maesh.dev/running-hash"
+
+	// RunningInputsAnnotation is the objects that went into the config that the node runs, as JSON, in the form of
+	// RenderedInputsAnnotation: [{"kind":"TalosConfigPatch","name":"gpu","generation":3,"layer":"Pool"}]. A patch counts as applied
+	// when it is in there with its present generation.
+	RunningInputsAnnotation = "bootstrap.ichor.maesh.dev/running-inputs"
+)

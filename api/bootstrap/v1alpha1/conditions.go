@@ -108,11 +108,83 @@ const (
 	TalosConfigValidationFailedReason = "ValidationFailed"
 )
 
-// TalosClusterConfig's conditions and their reasons.
+// TalosClusterConfig's Ready condition and its reasons.
 const (
 	// TalosClusterConfigReadyCondition is true when machines can be rendered with the object.
 	TalosClusterConfigReadyCondition = clusterv1.ReadyCondition
 
-	// RegistriesResolvedCondition is true when every Secret that a registry refers to exists and has the keys it must have.
+	// TalosClusterConfigReadyReason is the reason when Ready is true.
+	TalosClusterConfigReadyReason = clusterv1.ReadyReason
+
+	// TalosClusterConfigNotReadyReason is the reason when Ready is false because of what its message says.
+	TalosClusterConfigNotReadyReason = clusterv1.NotReadyReason
+
+	// TalosClusterConfigAmbiguousReason is the reason when another TalosClusterConfig targets one of the Clusters too. It is on all of
+	// them, and nothing is rendered until one is left.
+	TalosClusterConfigAmbiguousReason = TalosConfigAmbiguousClusterConfigReason
+)
+
+// TalosClusterConfig's RegistriesResolved condition and its reasons.
+const (
+	// RegistriesResolvedCondition is true when every Secret that a registry refers to exists and has the keys it must have. Its message
+	// then says what is allowed and probably not meant.
 	RegistriesResolvedCondition = "RegistriesResolved"
+
+	// RegistriesResolvedReason is the reason when the registries can be used.
+	RegistriesResolvedReason = "Resolved"
+
+	// RegistriesInvalidReason is the reason when a Secret is missing or lacks a key, or an endpoint cannot be used.
+	RegistriesInvalidReason = "Invalid"
+)
+
+// Reasons of a TalosClusterConfig's SecretsBundleAvailable condition beside those of a TalosConfig's. Neither keeps it from being ready.
+const (
+	// SecretsBundleNotCreatedReason is the reason while a Cluster has no bundle yet: its first machine has it made.
+	SecretsBundleNotCreatedReason = "NotCreated"
+
+	// SecretsBundleNoClusterReason is the reason while the TalosClusterConfig targets no Cluster.
+	SecretsBundleNoClusterReason = "NoCluster"
+)
+
+// TalosConfigPatch's Ready condition and its reasons.
+const (
+	// TalosConfigPatchReadyCondition is true when the patch is valid. A patch that changes nothing is ready too.
+	TalosConfigPatchReadyCondition = clusterv1.ReadyCondition
+
+	// TalosConfigPatchReadyReason is the reason when Ready is true.
+	TalosConfigPatchReadyReason = clusterv1.ReadyReason
+
+	// TalosConfigPatchNotReadyReason is the reason when Ready is false.
+	TalosConfigPatchNotReadyReason = clusterv1.NotReadyReason
+)
+
+// TalosConfigPatch's Valid condition and its reasons.
+const (
+	// TalosConfigPatchValidCondition is true when the patch decodes, and every machine that it applies to renders.
+	TalosConfigPatchValidCondition = "Valid"
+
+	// TalosConfigPatchValidReason is the reason when Valid is true.
+	TalosConfigPatchValidReason = "Valid"
+
+	// TalosConfigPatchInvalidReason is the reason when the patch itself is at fault.
+	TalosConfigPatchInvalidReason = "Invalid"
+
+	// TalosConfigPatchMachinesNotRenderedReason is the reason when a machine does not render because of something else.
+	TalosConfigPatchMachinesNotRenderedReason = "MachinesNotRendered"
+)
+
+// TalosConfigPatch's Effective condition and its reasons.
+const (
+	// TalosConfigPatchEffectiveCondition is false when the patch changes nothing on a machine that it applies to. It is unknown when there
+	// is no machine to tell from.
+	TalosConfigPatchEffectiveCondition = "Effective"
+
+	// TalosConfigPatchEffectiveReason is the reason when the patch changes something on every machine.
+	TalosConfigPatchEffectiveReason = "Effective"
+
+	// TalosConfigPatchIneffectiveReason is the reason when there is a machine on which it changes nothing.
+	TalosConfigPatchIneffectiveReason = "ChangesNothing"
+
+	// TalosConfigPatchNoMachinesReason is the reason when the patch applies to no machine, or to none that renders.
+	TalosConfigPatchNoMachinesReason = "NoMachines"
 )
