@@ -200,6 +200,8 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 	keeper := clustersecrets.New(mgr.GetClient(), mgr.GetAPIReader(), recorder, clock.RealClock{})
 	keeper.Made = metrics.BundleCreated
 
+	concurrency := controller.Options{MaxConcurrentReconciles: options.Concurrency}
+
 	clusters := &cluster.Reconciler{
 		Client:      mgr.GetClient(),
 		Metadata:    metadata,
@@ -207,12 +209,11 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 		Clock:       clock.RealClock{},
 		WatchFilter: options.WatchFilter,
 	}
-	if err := clusters.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: options.Concurrency}); err != nil {
+	if err := clusters.SetupWithManager(ctx, mgr, concurrency); err != nil {
 		return err
 	}
 
 	reader := inputs.NewReader(mgr.GetClient(), mgr.GetAPIReader(), metadata)
-	concurrency := controller.Options{MaxConcurrentReconciles: options.Concurrency}
 
 	reconciler := &talosconfig.Reconciler{
 		Client:      mgr.GetClient(),

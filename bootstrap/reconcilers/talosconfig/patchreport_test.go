@@ -18,8 +18,8 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 )
 
-// told waits until a TalosConfigPatch has the condition, and has been looked at in its present generation.
-func (w *world) told(name, conditionType, status, reason string, message ...types.GomegaMatcher) {
+// patchSays waits until a TalosConfigPatch has the condition, and has been looked at in its present generation.
+func (w *world) patchSays(name, conditionType, status, reason string, message ...types.GomegaMatcher) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
 		patch := &bootstrapv1.TalosConfigPatch{}
@@ -49,8 +49,8 @@ func TestPatchReport(t *testing.T) {
 	w.cluster()
 	w.create(clusterConfigYAML)
 	w.create(patchYAML)
-	w.told("sysctls", "Valid", "True", "Valid")
-	w.told("sysctls", "Effective", "Unknown", "NoMachines")
+	w.patchSays("sysctls", "Valid", "True", "Valid")
+	w.patchSays("sysctls", "Effective", "Unknown", "NoMachines")
 	w.counts("sysctls", 0, 0)
 
 	// Two workers that differ by nothing but their names, and a control plane.
@@ -58,8 +58,8 @@ func TestPatchReport(t *testing.T) {
 	w.machine("w-2", worker, `hostname: {source: MachineName}`)
 	w.machine("cp-1", controlPlane, "")
 	w.counts("sysctls", 3, 0)
-	w.told("sysctls", "Ready", "True", "Ready")
-	w.told("sysctls", "Effective", "True", "Effective")
+	w.patchSays("sysctls", "Ready", "True", "Ready")
+	w.patchSays("sysctls", "Effective", "True", "Effective")
 
 	// What a patch says a second time changes nothing.
 	w.create(`
@@ -75,8 +75,8 @@ spec:
     sysctlConfig: {params: {vm.max_map_count: "262144"}}
 `)
 	w.counts("again", 2, 0)
-	w.told("again", "Effective", "False", "ChangesNothing", Equal("Changes nothing on Machine w-1 and 1 like it"))
-	w.told("again", "Ready", "True", "Ready")
+	w.patchSays("again", "Effective", "False", "ChangesNothing", Equal("Changes nothing on Machine w-1 and 1 like it"))
+	w.patchSays("again", "Ready", "True", "Ready")
 
 	// A machine that runs the patch as it is now counts; one that runs an older generation does not.
 	for name, generation := range map[string]int{"w-1": 1, "w-2": 7} {
@@ -124,14 +124,14 @@ spec:
       name: wg0
       privateKeySecretRef: {name: wireguard, key: private}
 `)
-	w.told("tunnel", "Valid", "False", "Invalid",
+	w.patchSays("tunnel", "Valid", "False", "Invalid",
 		ContainSubstring("Machine w-1: Pool layer: TalosConfigPatch tunnel spec.documents[0]: WireguardConfig"), ContainSubstring(`secret "wireguard" does not exist`))
-	w.told("tunnel", "Ready", "False", "NotReady")
-	w.told("sysctls", "Valid", "False", "MachinesNotRendered", ContainSubstring("TalosConfigPatch tunnel"))
+	w.patchSays("tunnel", "Ready", "False", "NotReady")
+	w.patchSays("sysctls", "Valid", "False", "MachinesNotRendered", ContainSubstring("TalosConfigPatch tunnel"))
 
 	w.secret("wireguard", map[string]string{"private": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="})
-	w.told("tunnel", "Valid", "True", "Valid")
-	w.told("sysctls", "Valid", "True", "Valid")
+	w.patchSays("tunnel", "Valid", "True", "Valid")
+	w.patchSays("sysctls", "Valid", "True", "Valid")
 
 	// A move takes along what it refers to.
 	w.Eventually(func() map[string]string {
