@@ -252,7 +252,7 @@ func (mc *ManagementCluster) PID(name string) (int, error) {
 	defer mc.mu.Unlock()
 	for _, proc := range mc.processes {
 		if proc.name == name {
-			return proc.cmd.Process.Pid, nil
+			return proc.PID(), nil
 		}
 	}
 	return 0, fmt.Errorf("the management cluster has no component %s", name)

@@ -4,7 +4,6 @@ package harness
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -118,12 +117,7 @@ func (mc *ManagementCluster) StartProvider(ctx context.Context, options Provider
 
 // Kill ends the manager as a node that dies does, and waits until it is gone.
 func (p *Provider) Kill() error {
-	p.process.stopping = true
-	if err := p.process.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	<-p.process.done
-	return nil
+	return p.process.Kill()
 }
 
 // Stop asks the manager to end, as the kubelet does, and returns how it ended: an error when it had to be killed, had
@@ -132,21 +126,21 @@ func (p *Provider) Stop() error {
 	if err := p.process.stop(); err != nil {
 		return err
 	}
-	if p.process.exit != nil {
-		return fmt.Errorf("%s: %w", p.process.name, p.process.exit)
+	if err := p.process.Exit(); err != nil {
+		return fmt.Errorf("%s: %w", p.process.name, err)
 	}
 	return nil
 }
 
 // PID is the process's number.
-func (p *Provider) PID() int { return p.process.cmd.Process.Pid }
+func (p *Provider) PID() int { return p.process.PID() }
 
 // Signal sends a signal to the process, for instance syscall.SIGSTOP to have it hang.
-func (p *Provider) Signal(signal syscall.Signal) error { return p.process.cmd.Process.Signal(signal) }
+func (p *Provider) Signal(signal syscall.Signal) error { return p.process.Signal(signal) }
 
 // Log returns what the manager has written so far.
 func (p *Provider) Log() (string, error) {
-	content, err := os.ReadFile(p.process.logFile)
+	content, err := os.ReadFile(p.process.LogFile())
 	return string(content), err
 }
 

@@ -7,12 +7,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/uuid"
+	"github.com/siderolabs/crypto/x509"
 	runtimeres "github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc"
 )
@@ -47,6 +49,11 @@ type boot struct {
 	left bool
 	// try is closed when a configuration that was applied to try is confirmed or replaced.
 	try chan struct{}
+	// registered is set when the kubelet's stand-in has registered the Node.
+	registered bool
+
+	// control is the node's Kubernetes, which the task that starts it owns until the boot ends.
+	control *controlPlane
 }
 
 // bootFailures bounds a machine that fails for ever: a real one tries on, but nobody learns more from it.
@@ -158,8 +165,28 @@ func (b *boot) up() error {
 		return b.serveMaintenance()
 	}
 	b.setStage(runtimeres.MachineStageRunning)
+	if err := b.announceKubernetes(); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name(), err)
+	}
 	b.startEtcd()
+	if n.world.options.Full {
+		b.tasks.Go(b.runKubelet)
+	}
 	return b.serveConfigured()
+}
+
+// announceKubernetes makes the key known that signs the certificates of kubelets.
+func (b *boot) announceKubernetes() error {
+	ca := b.active.K8sAPIServerCAConfig()
+	if !b.active.controlPlane() || ca == nil || ca.IssuingCA() == nil {
+		return nil
+	}
+	authority, err := x509.NewCertificateAuthorityFromCertificateAndKey(ca.IssuingCA())
+	if err != nil {
+		return fmt.Errorf("kubernetes CA: %w", err)
+	}
+	b.node.world.announce(authority)
+	return nil
 }
 
 // config is the configuration that the node runs with, or nil in maintenance mode.
@@ -188,7 +215,17 @@ func (n *Node) prepareEtcd(config *nodeConfig) error {
 	if same {
 		return nil
 	}
-	etcd := newModelEtcd(n.world.cluster(ca.Crt), config.hostname(n), n.address, n.Faults)
+	var etcd etcdMember = newModelEtcd(n.world.cluster(ca.Crt), config.hostname(n), n.address, n.Faults)
+	if n.world.options.Full {
+		path, err := etcdTool(context.Background())
+		if err != nil {
+			return err
+		}
+		etcd = &realEtcd{
+			path: path, dir: filepath.Join(n.world.options.Dir, n.options.Name), name: config.hostname(n), address: n.address, ca: ca,
+			args: config.Cluster().Etcd().ExtraArgs(), faults: n.Faults, peers: func() []string { return n.world.peers(n, key) },
+		}
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.etcd, n.etcdKey = etcd, key
@@ -209,10 +246,43 @@ func (b *boot) startEtcd() {
 		if err == nil && !etcd.running() {
 			err = etcd.join(b.ctx)
 		}
-		if err == nil && b.ctx.Err() == nil {
-			b.publish()
+		if err != nil || b.ctx.Err() != nil {
+			return
+		}
+		b.publish()
+		if b.node.world.options.Full {
+			b.startKubernetes()
 		}
 	})
+}
+
+// startKubernetes runs the node's API server, and the controller manager when it is this node's turn. A component that does
+// not start is in the node's directory, with its log.
+func (b *boot) startKubernetes() {
+	n := b.node
+	b.control = &controlPlane{node: n, config: b.config(), dir: filepath.Join(n.world.options.Dir, n.options.Name)}
+	if err := b.control.startAPIServer(b.ctx); err != nil {
+		n.fail(err)
+		return
+	}
+	if n.world.claimManager(b.ctx, n.etcdKey, b) {
+		if err := b.control.startControllerManager(b.ctx); err != nil {
+			n.fail(err)
+		}
+	}
+}
+
+// peers are the other control-plane nodes of an etcd cluster that are on.
+func (w *World) peers(self *Node, key string) []string {
+	var addresses []string
+	for _, n := range w.Nodes() {
+		n.mu.Lock()
+		if n != self && n.etcdKey == key && n.boot != nil && n.etcd != nil && n.etcd.running() {
+			addresses = append(addresses, n.address)
+		}
+		n.mu.Unlock()
+	}
+	return addresses
 }
 
 // setStage shows what the node is doing.
@@ -236,7 +306,10 @@ func (b *boot) unmet() []runtimeres.UnmetCondition {
 	if etcd := b.node.member(); config.controlPlane() && (etcd == nil || !etcd.running()) {
 		unmet = append(unmet, runtimeres.UnmetCondition{Name: "services", Reason: "etcd not running"})
 	}
-	if imageMatches(b.image, b.node.Faults().NeverReady) {
+	b.mu.Lock()
+	registered := b.registered || !b.node.world.options.Full
+	b.mu.Unlock()
+	if !registered || imageMatches(b.image, b.node.Faults().NeverReady) {
 		unmet = append(unmet, runtimeres.UnmetCondition{Name: "nodeReady", Reason: "node is not ready"})
 	}
 	return unmet

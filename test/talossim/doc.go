@@ -8,6 +8,9 @@
 // A World holds the nodes of one test. Nodes whose configurations share a certificate authority form a cluster, as in
 // reality; nothing else ties them together. Faults are set by the test, one node at a time.
 //
+// There are two fidelities. Light nodes share a model of etcd in this process, which follows etcd's own rules, and have no
+// Kubernetes. Nodes of full fidelity run a real etcd member and API server with what the machine configuration says.
+//
 // What a node does is stated call by call, with the source of each claim, in the conformance table of this package's
 // tests. Known differences from a real node: no call is proxied to another node, a boot takes as long as the test wants
 // it to, and what is not about managing a node (logs, packet capture, processes, files) answers Unimplemented.

@@ -122,7 +122,9 @@ func (b *boot) leaveEtcd(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, rpctypes.ErrUnhealthy) {
+		// A proposal that meets a change of leader is lost, and its call times out.
+		lost := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+		if !lost && !errors.Is(err, rpctypes.ErrUnhealthy) {
 			return err
 		}
 		select {

@@ -30,14 +30,18 @@ func adminKubeconfig(c *nodeConfig) ([]byte, error) {
 }
 
 // clientPair signs a client certificate for a user of the API server.
-func clientPair(ca *x509.PEMEncodedCertificateAndKey, user, group string) (*x509.KeyPair, error) {
+func clientPair(ca *x509.PEMEncodedCertificateAndKey, user string, groups ...string) (*x509.KeyPair, error) {
 	authority, err := x509.NewCertificateAuthorityFromCertificateAndKey(ca)
 	if err != nil {
 		return nil, fmt.Errorf("certificate of %s: %w", user, err)
 	}
+	return signClient(authority, user, groups...)
+}
+
+func signClient(authority *x509.CertificateAuthority, user string, groups ...string) (*x509.KeyPair, error) {
 	now := time.Now()
 	pair, err := x509.NewKeyPair(authority,
-		x509.CommonName(user), x509.Organization(group),
+		x509.CommonName(user), x509.Organization(groups...),
 		x509.NotBefore(now.Add(-time.Minute)), x509.NotAfter(now.Add(adminValidity)),
 		x509.KeyUsage(stdx509.KeyUsageDigitalSignature|stdx509.KeyUsageKeyEncipherment),
 		x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}),

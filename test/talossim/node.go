@@ -63,6 +63,9 @@ type Node struct {
 	traps    []trap
 	calls    []Call
 	pulled   map[string]bool
+	// labelError is why the API server refused labels.
+	labelError error
+	failure    error
 }
 
 func newNode(w *World, address string, options NodeOptions) (*Node, error) {
@@ -146,6 +149,14 @@ func (n *Node) halt() {
 		etcd.stop()
 	}
 	b.tasks.Wait()
+	if b.control != nil {
+		b.control.stop()
+		n.world.releaseManager(b)
+	}
+	if etcd != nil {
+		// What was being started when the power went.
+		etcd.stop()
+	}
 }
 
 // current is the boot that runs, or nil.
@@ -266,6 +277,30 @@ func (n *Node) member() etcdMember {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.etcd
+}
+
+// fail remembers that a component of full fidelity did not start. One that the end of the boot stopped is no failure.
+func (n *Node) fail(err error) {
+	if b := n.current(); b == nil || b.ctx.Err() != nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failure = err
+}
+
+// Failure is why a component of full fidelity did not start, or nil.
+func (n *Node) Failure() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failure
+}
+
+// LabelError is why the API server did not take the node's labels, as it refuses a worker's node-role labels; nil if it did.
+func (n *Node) LabelError() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.labelError
 }
 
 // RaiseEtcdAlarm sets an alarm on the node's etcd member, which runs in the model.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -22,6 +23,14 @@ type Options struct {
 
 	// MissingImages are references that no registry has: pulling one fails with NotFound.
 	MissingImages []string
+
+	// Full gives control-plane nodes a real etcd member and a real API server, clusters a controller manager, and all nodes
+	// a stand-in for the kubelet. Without it, etcd is a model and there is no Kubernetes.
+	Full bool
+
+	// Dir holds what the components of full fidelity write, logs too: a directory for each node. Default: a temporary
+	// directory that Close removes.
+	Dir string
 }
 
 // World is a network of simulated nodes. Its methods may be called from several goroutines.
@@ -29,6 +38,7 @@ type World struct {
 	options   Options
 	addresses addressReservations
 	ca        *x509.CertificateAuthority // nobody knows it
+	temporary bool
 
 	mu    sync.Mutex
 	nodes []*Node
@@ -37,8 +47,10 @@ type World struct {
 	// authorities are the Talos authorities whose key a running control-plane node has, by certificate. A worker gets
 	// its own certificate from such a node, so it has no API before there is one.
 	authorities map[string]*x509.CertificateAuthority
-	changed     chan struct{}
-	closed      bool
+	// managers are the boots on which a cluster's controller manager runs, by the cluster's authority.
+	managers map[string]*boot
+	changed  chan struct{}
+	closed   bool
 }
 
 // New makes an empty world. Close it.
@@ -47,10 +59,17 @@ func New(options Options) (*World, error) {
 	if err != nil {
 		return nil, fmt.Errorf("simulated nodes: %w", err)
 	}
-	return &World{
-		options: options, ca: ca, changed: make(chan struct{}),
+	w := &World{
+		options: options, ca: ca, changed: make(chan struct{}), managers: map[string]*boot{},
 		clusters: map[string]*etcdCluster{}, authorities: map[string]*x509.CertificateAuthority{},
-	}, nil
+	}
+	if options.Full && options.Dir == "" {
+		if w.options.Dir, err = os.MkdirTemp("", "ichor-talos-"); err != nil {
+			return nil, fmt.Errorf("simulated nodes: %w", err)
+		}
+		w.temporary = true
+	}
+	return w, nil
 }
 
 // ForTest makes a world that ends with the test.
@@ -110,12 +129,53 @@ func (w *World) Close() error {
 	w.closed = true
 	nodes := slices.Clone(w.nodes)
 	w.mu.Unlock()
+	var stopping sync.WaitGroup
 	for _, n := range nodes {
-		n.PowerOff()
+		stopping.Go(n.PowerOff)
 	}
+	stopping.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.addresses.release()
+	err := w.addresses.release()
+	if w.temporary {
+		err = errors.Join(err, os.RemoveAll(w.options.Dir))
+	}
+	return err
+}
+
+// Dir is where the components of full fidelity write, a directory for each node.
+func (w *World) Dir() string { return w.options.Dir }
+
+// claimManager makes a boot the one that runs its cluster's controller manager, or waits until it may or ctx is done.
+func (w *World) claimManager(ctx context.Context, key string, b *boot) bool {
+	for {
+		w.mu.Lock()
+		if w.managers[key] == nil {
+			w.managers[key] = b
+		}
+		mine, changed := w.managers[key] == b, w.changed
+		w.mu.Unlock()
+		if mine {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// releaseManager lets another node run the controller manager.
+func (w *World) releaseManager(b *boot) {
+	w.mu.Lock()
+	for key, holder := range w.managers {
+		if holder == b {
+			delete(w.managers, key)
+		}
+	}
+	w.mu.Unlock()
+	w.wake()
 }
 
 // cluster is the etcd cluster of an authority.

@@ -2,7 +2,7 @@
 
 //go:build unix && !linux
 
-package harness
+package process
 
 import "syscall"
 

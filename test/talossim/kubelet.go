@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talossim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/crypto/x509"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// kubeletTick is how often the stand-in looks at its pods, and tries again what failed.
+	kubeletTick = 500 * time.Millisecond
+	// kubeletLease is how often it renews its lease and its status, as a kubelet does.
+	kubeletLease = 10 * time.Second
+)
+
+// kubelet stands in for a node's kubelet: it registers the Node with what the configuration says and the API server lets
+// it, keeps its status and lease, and ends the pods that are deleted. No pod runs.
+type kubelet struct {
+	boot   *boot
+	config *nodeConfig
+	name   string
+
+	nodes  coreclient.NodeInterface
+	pods   func(namespace string) coreclient.PodInterface
+	leases coordinationclient.LeaseInterface
+	// admin is the control plane's own access, by which Talos sets labels that a kubelet may not.
+	admin coreclient.NodeInterface
+
+	renewed time.Time
+}
+
+// runKubelet lives as long as the boot.
+func (b *boot) runKubelet() {
+	ticker := time.NewTicker(kubeletTick)
+	defer ticker.Stop()
+	var k *kubelet
+	registered := false
+	for {
+		if k == nil {
+			k, _ = b.newKubelet()
+		}
+		if k != nil {
+			if !registered && k.register(b.ctx) == nil {
+				registered = true
+				b.mu.Lock()
+				b.registered = true
+				b.mu.Unlock()
+				b.publish()
+			}
+			if registered {
+				k.tick(b.ctx)
+			}
+		}
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (b *boot) newKubelet() (*kubelet, error) {
+	c := b.config()
+	ca := c.K8sAPIServerCAConfig()
+	if ca == nil || len(ca.AcceptedCAs()) == 0 || c.K8sClusterConfig() == nil {
+		return nil, errNoConfig
+	}
+	authority, err := b.node.world.authority(b.ctx, ca.AcceptedCAs()[0].Crt)
+	if err != nil {
+		return nil, err
+	}
+	server := c.K8sClusterConfig().ClusterEndpoint().String()
+	if c.controlPlane() {
+		server = "https://" + c.serverAddress(b.node.address)
+	}
+	name := c.nodename(b.node)
+	core, coordination, err := kubernetesClients(authority, server, "system:node:"+name, "system:nodes")
+	if err != nil {
+		return nil, err
+	}
+	k := &kubelet{boot: b, config: c, name: name, nodes: core.Nodes(), pods: core.Pods, leases: coordination.Leases(corev1.NamespaceNodeLease)}
+	k.admin = k.nodes
+	if c.controlPlane() {
+		admin, _, err := kubernetesClients(authority, server, "talos", "system:masters")
+		if err != nil {
+			return nil, err
+		}
+		k.admin = admin.Nodes()
+	}
+	return k, nil
+}
+
+func kubernetesClients(ca *x509.CertificateAuthority, server, user, group string) (*coreclient.CoreV1Client, *coordinationclient.CoordinationV1Client, error) {
+	pair, err := signClient(ca, user, group)
+	if err != nil {
+		return nil, nil, err
+	}
+	config := &rest.Config{
+		Host: server, QPS: -1, Timeout: 10 * time.Second,
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca.CrtPEM, CertData: pair.CrtPEM, KeyData: pair.KeyPEM},
+	}
+	core, err := coreclient.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	coordination, err := coordinationclient.NewForConfig(config)
+	return core, coordination, err
+}
+
+// register creates the Node, or takes the one that is there, and brings it up to date.
+func (k *kubelet) register(ctx context.Context) error {
+	_, err := k.nodes.Create(ctx, k.wanted(), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := k.updateStatus(ctx); err != nil {
+		return err
+	}
+	k.label(ctx)
+	return nil
+}
+
+// wanted is the Node that a kubelet would create.
+func (k *kubelet) wanted() *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: map[string]string{
+		corev1.LabelHostname: k.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,
+	}}}
+	args := k.config.K8sKubeletConfig().ExtraArgs()
+	if ids := args["provider-id"]; len(ids) > 0 {
+		node.Spec.ProviderID = ids[0]
+	}
+	if slices.Equal(args["cloud-provider"], []string{"external"}) {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
+			Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule,
+		})
+	}
+	if settings := k.config.K8sNodeConfig(); settings != nil {
+		taints := settings.Taints()
+		for _, key := range slices.Sorted(maps.Keys(taints)) {
+			value, effect, found := strings.Cut(taints[key], ":")
+			if !found {
+				value, effect = "", taints[key]
+			}
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+		}
+	}
+	return node
+}
+
+// label sets the configured labels and annotations: as the administrator on a control-plane node, as the node itself on a
+// worker, whom the API server forbids some. Talos logs a refusal and goes on, and so does the stand-in, in LabelError.
+func (k *kubelet) label(ctx context.Context) {
+	labels, annotations := map[string]string{}, map[string]string{}
+	if settings := k.config.K8sNodeConfig(); settings != nil {
+		maps.Copy(labels, settings.Labels())
+		maps.Copy(annotations, settings.Annotations())
+	}
+	if k.config.controlPlane() {
+		labels["node-role.kubernetes.io/control-plane"] = ""
+	}
+	for _, r := range k.boot.node.world.options.Schematics[k.boot.image.schematic] {
+		labels["extensions.talos.dev/"+shortName(r)] = k.boot.image.version.String()
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}})
+	if err == nil {
+		_, err = k.admin.Patch(ctx, k.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	}
+	n := k.boot.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.labelError = err
+}
+
+// updateStatus writes what the machine is now.
+func (k *kubelet) updateStatus(ctx context.Context) error {
+	node, err := k.nodes.Get(ctx, k.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	b, now := k.boot, metav1.Now()
+	node.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: b.node.address},
+		{Type: corev1.NodeHostName, Address: k.config.hostname(b.node)},
+	}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{
+		MachineID: strings.ReplaceAll(b.node.uuid, "-", ""), SystemUUID: b.node.uuid, BootID: b.id,
+		KernelVersion: "6.18.0-talos", OSImage: fmt.Sprintf("Talos (%s)", b.image.version), OperatingSystem: "linux",
+		Architecture: runtime.GOARCH, ContainerRuntimeVersion: "containerd://2.1.0", KubeletVersion: k.config.kubernetesVersion(),
+	}
+	node.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	node.Status.Allocatable = node.Status.Capacity
+	ready := corev1.ConditionTrue
+	if imageMatches(b.image, b.node.Faults().NeverReady) {
+		ready = corev1.ConditionFalse
+	}
+	since := now
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == ready {
+			since = condition.LastTransitionTime
+		}
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: ready, Reason: "Simulated", Message: "no kubelet runs here",
+		LastHeartbeatTime: now, LastTransitionTime: since,
+	}}
+	_, err = k.nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	return err
+}
+
+// tick does what is due. What fails is tried again at the next.
+func (k *kubelet) tick(ctx context.Context) {
+	k.endPods(ctx)
+	if time.Since(k.renewed) < kubeletLease {
+		return
+	}
+	if k.renewLease(ctx) == nil && k.updateStatus(ctx) == nil {
+		k.renewed = time.Now()
+	}
+}
+
+func (k *kubelet) renewLease(ctx context.Context) error {
+	spec := coordinationv1.LeaseSpec{
+		HolderIdentity: new(k.name), LeaseDurationSeconds: new(int32(40)), RenewTime: &metav1.MicroTime{Time: time.Now()},
+	}
+	lease, err := k.leases.Get(ctx, k.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = k.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.name}, Spec: spec}, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	lease.Spec = spec
+	_, err = k.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err
+}
+
+// endPods lets go of the pods that are being deleted, as a kubelet does when their containers have ended.
+func (k *kubelet) endPods(ctx context.Context) {
+	list, err := k.pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + k.name})
+	if err != nil {
+		return
+	}
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp != nil {
+			options := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
+			_ = k.pods(pod.Namespace).Delete(ctx, pod.Name, options)
+		}
+	}
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talossim
+
+import (
+	"context"
+	"crypto/tls"
+	stdx509 "crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/crypto/x509"
+	netutils "k8s.io/utils/net"
+	"sigs.k8s.io/yaml"
+
+	"github.com/maesh-dev/ichor/test/process"
+	"github.com/maesh-dev/ichor/test/tools"
+)
+
+// controlPlane is the real Kubernetes of one control-plane node of full fidelity: an API server, and on one node of the
+// cluster a controller manager. It is made of the machine configuration alone.
+type controlPlane struct {
+	node   *Node
+	config *nodeConfig
+	dir    string
+
+	processes []*process.Process
+}
+
+// serverAddress is where a control-plane node's API server listens.
+func (c *nodeConfig) serverAddress(address string) string {
+	port := 6443
+	if server := c.K8sAPIServerConfig(); server != nil && server.APIPort() != 0 {
+		port = server.APIPort()
+	}
+	return net.JoinHostPort(address, strconv.Itoa(port))
+}
+
+// startAPIServer runs a kube-apiserver with what the configuration says, beside the node's own etcd member.
+func (p *controlPlane) startAPIServer(ctx context.Context) error {
+	path, err := toolPath(ctx, tools.KubeAPIServer)
+	if err != nil {
+		return err
+	}
+	args, err := p.apiServerArgs()
+	if err != nil {
+		return fmt.Errorf("kube-apiserver: %w", err)
+	}
+	pair, err := clientPair(p.config.K8sAPIServerCAConfig().IssuingCA(), "readiness", "system:masters")
+	if err != nil {
+		return err
+	}
+	return p.run(ctx, process.Program{
+		Name: "kube-apiserver", Path: path, Grace: componentGrace,
+		Args:  flags(args, p.config.K8sAPIServerConfig().ExtraArgs()),
+		Ready: ready("https://"+p.config.serverAddress(p.node.address)+"/readyz", p.config.K8sAPIServerCAConfig().IssuingCA().Crt, pair),
+	})
+}
+
+func (p *controlPlane) run(ctx context.Context, program process.Program) error {
+	proc, err := process.Start(ctx, p.dir, program)
+	if err != nil {
+		return err
+	}
+	p.processes = append(p.processes, proc)
+	return nil
+}
+
+func (p *controlPlane) apiServerArgs() (map[string][]string, error) {
+	c := p.config
+	serviceRange := c.K8sNetworkConfig().ServiceCIDRs()
+	if len(serviceRange) == 0 {
+		return nil, errors.New("no service subnets")
+	}
+	if err := p.writeAPIServerFiles(serviceRange[0].String()); err != nil {
+		return nil, err
+	}
+	var ranges []string
+	for _, prefix := range serviceRange {
+		ranges = append(ranges, prefix.String())
+	}
+	_, port, err := net.SplitHostPort(c.serverAddress(p.node.address))
+	if err != nil {
+		return nil, err
+	}
+	args := map[string][]string{
+		"bind-address": {p.node.address}, "advertise-address": {p.node.address}, "secure-port": {port},
+		"etcd-servers": {clientURL(p.node.address)}, "etcd-cafile": {p.file("etcd-ca.crt")},
+		"etcd-certfile": {p.file("etcd-client.crt")}, "etcd-keyfile": {p.file("etcd-client.key")},
+		"client-ca-file": {p.file("ca.crt")}, "tls-cert-file": {p.file("apiserver.crt")}, "tls-private-key-file": {p.file("apiserver.key")},
+		"service-account-key-file":         {p.file("service-account.pub")},
+		"service-account-signing-key-file": {p.file("service-account.key")},
+		"service-account-issuer":           {c.K8sServiceAccountConfig().IssuerURL()},
+		"service-cluster-ip-range":         {strings.Join(ranges, ",")},
+		"requestheader-client-ca-file":     {p.file("aggregator-ca.crt")},
+		"requestheader-allowed-names":      {"front-proxy-client"},
+		"proxy-client-cert-file":           {p.file("front-proxy-client.crt")}, "proxy-client-key-file": {p.file("front-proxy-client.key")},
+		"requestheader-extra-headers-prefix": {"X-Remote-Extra-"}, "requestheader-group-headers": {"X-Remote-Group"},
+		"requestheader-username-headers": {"X-Remote-User"},
+		"authorization-mode":             {"Node,RBAC"}, "enable-admission-plugins": {"NodeRestriction"},
+		"enable-bootstrap-token-auth": {"true"}, "allow-privileged": {"true"}, "profiling": {"false"},
+		// A loopback address is no endpoint for the kubernetes Service, and no pod runs that would use it.
+		"endpoint-reconciler-type": {"none"},
+	}
+	if encryption := c.K8sEtcdEncryptionConfig(); encryption != nil {
+		if err := p.writeEncryption(encryption.EtcdEncryptionConfig()); err != nil {
+			return nil, err
+		}
+		args["encryption-provider-config"] = []string{p.file("encryption.yaml")}
+	}
+	return args, nil
+}
+
+func (p *controlPlane) file(name string) string { return filepath.Join(p.dir, name) }
+
+func (p *controlPlane) writeEncryption(object map[string]any) error {
+	file := maps.Clone(object)
+	file["apiVersion"], file["kind"] = "apiserver.config.k8s.io/v1", "EncryptionConfiguration"
+	content, err := yaml.Marshal(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.file("encryption.yaml"), content, 0o600)
+}
+
+// writeAPIServerFiles writes certificates and keys.
+func (p *controlPlane) writeAPIServerFiles(serviceRange string) error {
+	c := p.config
+	_, subnet, err := net.ParseCIDR(serviceRange)
+	if err != nil {
+		return err
+	}
+	serviceIP, err := netutils.GetIndexedIP(subnet, 1)
+	if err != nil {
+		return err
+	}
+	ca, aggregator, account := c.K8sAPIServerCAConfig(), c.K8sAggregatorCAConfig(), c.K8sServiceAccountConfig()
+	if ca == nil || ca.IssuingCA() == nil || aggregator == nil || aggregator.IssuingCA() == nil || account == nil || account.IssuingKey() == nil {
+		return errors.New("the configuration lacks a certificate authority or the service accounts' key")
+	}
+	key, err := account.IssuingKey().GetKey()
+	if err != nil {
+		return fmt.Errorf("service accounts' key: %w", err)
+	}
+	names := []string{
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost", c.hostname(p.node),
+		"kubernetes.default.svc." + c.K8sNetworkConfig().DNSDomain(), c.K8sClusterConfig().ClusterEndpoint().Hostname(),
+	}
+	names = append(names, c.K8sAPIServerConfig().CertSANs()...)
+	addresses := append([]string{p.node.address, "127.0.0.1", serviceIP.String()}, names...)
+
+	server := []stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}
+	client := []stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}
+	return errors.Join(
+		os.WriteFile(p.file("ca.crt"), joinPEM(ca.AcceptedCAs()), 0o600),
+		os.WriteFile(p.file("aggregator-ca.crt"), joinPEM(aggregator.AcceptedCAs()), 0o600),
+		os.WriteFile(p.file("service-account.key"), key.GetPrivateKeyPEM(), 0o600),
+		os.WriteFile(p.file("service-account.pub"), key.GetPublicKeyPEM(), 0o600),
+		writePair(ca.IssuingCA(), p.dir, "apiserver", "kube-apiserver", withoutIPs(names), addresses, server),
+		writePair(c.etcdCA(), p.dir, "etcd-client", "kube-apiserver-etcd-client", nil, nil, client),
+		writePair(aggregator.IssuingCA(), p.dir, "front-proxy-client", "front-proxy-client", nil, nil, client),
+	)
+}
+
+func joinPEM(certificates []*x509.PEMEncodedCertificate) []byte {
+	var all []byte
+	for _, certificate := range certificates {
+		all = append(append(all, certificate.Crt...), '\n')
+	}
+	return all
+}
+
+func withoutIPs(names []string) []string {
+	var rest []string
+	for _, name := range names {
+		if net.ParseIP(name) == nil {
+			rest = append(rest, name)
+		}
+	}
+	return rest
+}
+
+// startControllerManager runs the cluster's kube-controller-manager against this node's API server.
+func (p *controlPlane) startControllerManager(ctx context.Context) error {
+	if manager := p.config.K8sControllerManagerConfig(); manager == nil || !manager.Enabled() {
+		return nil
+	}
+	path, err := toolPath(ctx, tools.KubeControllerManager)
+	if err != nil {
+		return err
+	}
+	ca := p.config.K8sAPIServerCAConfig().IssuingCA()
+	pair, err := clientPair(ca, "system:kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	access, err := kubeconfig("local", "https://"+p.config.serverAddress(p.node.address), "controller-manager", ca.Crt, pair)
+	if err != nil {
+		return err
+	}
+	server := []stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}
+	if err := errors.Join(
+		os.WriteFile(p.file("controller-manager.kubeconfig"), access, 0o600),
+		os.WriteFile(p.file("ca.key"), ca.Key, 0o600),
+		os.WriteFile(p.file("ca-issuing.crt"), ca.Crt, 0o600),
+		writePair(ca, p.dir, "controller-manager", "kube-controller-manager", nil, []string{p.node.address}, server),
+	); err != nil {
+		return err
+	}
+	const port = "10257"
+	args := map[string][]string{
+		"kubeconfig": {p.file("controller-manager.kubeconfig")}, "bind-address": {p.node.address}, "secure-port": {port},
+		"tls-cert-file": {p.file("controller-manager.crt")}, "tls-private-key-file": {p.file("controller-manager.key")},
+		"leader-elect": {"false"}, "use-service-account-credentials": {"true"},
+		"service-account-private-key-file": {p.file("service-account.key")}, "root-ca-file": {p.file("ca-issuing.crt")},
+		"cluster-signing-cert-file": {p.file("ca-issuing.crt")}, "cluster-signing-key-file": {p.file("ca.key")},
+		"controllers": {"*,tokencleaner"}, "allocate-node-cidrs": {"true"},
+		"cluster-cidr": {p.config.K8sNetworkConfig().PodCIDRs()[0].String()}, "configure-cloud-routes": {"false"},
+	}
+	return p.run(ctx, process.Program{
+		Name: "kube-controller-manager", Path: path, Grace: componentGrace,
+		Args:  flags(args, p.config.K8sControllerManagerConfig().ExtraArgs()),
+		Ready: ready("https://"+net.JoinHostPort(p.node.address, port)+"/healthz", ca.Crt, nil),
+	})
+}
+
+func (p *controlPlane) stop() {
+	for _, proc := range slices.Backward(p.processes) {
+		// The power is off: how a component takes it is no news.
+		_ = proc.Kill()
+	}
+	p.processes = nil
+}
+
+// ready returns a check that a URL answers with success.
+func ready(url string, ca []byte, pair *x509.KeyPair) func(context.Context) error {
+	roots := stdx509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	if pair != nil {
+		config.Certificates = []tls.Certificate{*pair.Certificate}
+	}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close() //nolint:errcheck // The body is not read.
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s answers %s", url, response.Status)
+		}
+		return nil
+	}
+}
