@@ -41,8 +41,6 @@ func Specs() map[string]string {
 		return `{"kind":"Config","config":{"machine":{"files":[{"op":"create","path":"/var/x","permissions":420,"content":` + string(encoded) + `}]}}}`
 	}
 
-	fill := func(unit string, size int) string { return strings.Repeat(unit, size/len(unit)) }
-
 	return map[string]string{
 		"10,000 keys": documents(1, func(int) string {
 			return `{"kind":"SysctlConfig","sysctlConfig":{"params":{` + manyKeys(10000, "1") + `}}}`
@@ -90,6 +88,9 @@ func Specs() map[string]string {
 		"selector": `{"layer":"Cluster","clusterSelector":{"matchExpressions":[` + strings.TrimSuffix(strings.Repeat(`{"key":"a b","operator":"Is","values":["a b"]},`, 6000), ",") + `]},"deletions":[{"kind":"Config","path":"/machine/sysctls"}]}`,
 	}
 }
+
+// fill repeats the unit up to the size.
+func fill(unit string, size int) string { return strings.Repeat(unit, size/len(unit)) }
 
 func manyLines(n int) string {
 	var b strings.Builder

@@ -98,8 +98,10 @@ func (r *Reconciler) judgeBundle(ctx context.Context, config *bootstrapv1.TalosC
 
 	missing := bundleFinding{}
 	if !exists {
-		missing = bundleFinding{bootstrapv1.SecretsBundleNotCreatedReason,
-			fmt.Sprintf("Cluster %s: secret %s is made with the cluster's first machine", cluster.Name, name)}
+		missing = bundleFinding{
+			bootstrapv1.SecretsBundleNotCreatedReason,
+			fmt.Sprintf("Cluster %s: secret %s is made with the cluster's first machine", cluster.Name, name),
+		}
 	}
 
 	if config.Spec.SecretsRef == nil {
@@ -114,15 +116,19 @@ func (r *Reconciler) judgeBundle(ctx context.Context, config *bootstrapv1.TalosC
 	case fault != nil:
 		return bundleFinding{bootstrapv1.SecretsBundleInvalidReason, fmt.Sprintf("spec.secretsRef: %s", fault)}, nil
 	case !given && !exists:
-		return bundleFinding{bootstrapv1.SecretsBundleInvalidReason,
-			fmt.Sprintf("spec.secretsRef: secret %q does not exist in the namespace: create it", config.Spec.SecretsRef.Name)}, nil
+		return bundleFinding{
+			bootstrapv1.SecretsBundleInvalidReason,
+			fmt.Sprintf("spec.secretsRef: secret %q does not exist in the namespace: create it", config.Spec.SecretsRef.Name),
+		}, nil
 	case !given || !exists:
 		return missing, nil
 	}
 
 	if err := secrets.CheckSameBundle(bundle, config.Spec.SecretsRef.Name, theirs); err != nil {
-		return bundleFinding{bootstrapv1.SecretsBundleMismatchReason,
-			fmt.Sprintf("Cluster %s: spec.secretsRef: %s; Secret %s was copied from it once", cluster.Name, err, name)}, nil
+		return bundleFinding{
+			bootstrapv1.SecretsBundleMismatchReason,
+			fmt.Sprintf("Cluster %s: spec.secretsRef: %s; Secret %s was copied from it once", cluster.Name, err, name),
+		}, nil
 	}
 
 	return bundleFinding{}, nil

@@ -86,7 +86,7 @@ func variablesOf(env *cel.Env) []variable {
 }
 
 func celWord(t *types.Type) string {
-	switch t.Kind() { //nolint:exhaustive // the others have names that say it
+	switch t.Kind() {
 	case types.UintKind:
 		return "unsigned number, compared with such as 100u"
 	case types.IntKind:

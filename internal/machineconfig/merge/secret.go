@@ -27,7 +27,9 @@ var secretLeaf = &secretNode{secret: true}
 var namedLeaf = &secretNode{secret: true}
 
 // tells says whether a text at the place is shown all the same: a switch whose name sounds secret has nothing to hide.
-func (n *secretNode) tells(text string) bool { return n == namedLeaf && (text == "true" || text == "false") }
+func (n *secretNode) tells(text string) bool {
+	return n == namedLeaf && (text == "true" || text == "false")
+}
 
 func (n *secretNode) isSecret() bool { return n != nil && n.secret }
 
