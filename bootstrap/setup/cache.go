@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -30,9 +31,9 @@ func cacheOptions(namespace string, syncPeriod time.Duration) (cache.Options, er
 	}
 
 	return cache.Options{
-		DefaultNamespaces: namespaces(namespace),
-		SyncPeriod:        &syncPeriod,
-		DefaultTransform:  cache.TransformStripManagedFields(),
+		DefaultFieldSelector: within(namespace),
+		SyncPeriod:           &syncPeriod,
+		DefaultTransform:     cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {
 				Label:     labels.NewSelector().Add(*labelled),
@@ -120,6 +121,17 @@ type unledCache struct{ cache.Cache }
 
 // NeedLeaderElection is false.
 func (unledCache) NeedLeaderElection() bool { return false }
+
+// within limits a cache to a namespace, or to nothing when it is empty. With such a selector the cache asks for the objects of the namespace
+// alone, so that rights in it suffice. A cache of DefaultNamespaces would do so, too; but its informers are none of those that Cluster
+// API's controller can ask what they have seen, and each reconcile after a write would fail.
+func within(namespace string) fields.Selector {
+	if namespace == "" {
+		return nil
+	}
+
+	return fields.OneTermEqualSelector("metadata.namespace", namespace)
+}
 
 func namespaces(namespace string) map[string]cache.Config {
 	if namespace == "" {

@@ -132,9 +132,9 @@ func (b *machinesBench) results() []result {
 	prefix := fmt.Sprintf("%d Machines: ", b.machines)
 
 	return []result{
-		limited(prefix+"writes for a Machine, the most", float64(len(b.machine)), count, maxWritesPerMachine, strings.Join(b.machine, ", ")),
-		limited(prefix+"writes for the cluster", float64(b.cluster), count, maxClusterWrites, "its other Secrets, status of settings and patches"),
-		told(prefix+"events", float64(b.events), count, "not among the writes"),
+		limited(prefix+"writes for a Machine, the most", float64(len(b.machine)), units, maxWritesPerMachine, strings.Join(b.machine, ", ")),
+		limited(prefix+"writes for the cluster", float64(b.cluster), units, maxClusterWrites, "its other Secrets, status of settings and patches"),
+		told(prefix+"events", float64(b.events), units, "not among the writes"),
 		limited(prefix+"time", float64(manager)/float64(bare), times, maxLoopTime,
 			fmt.Sprintf("%v, bare loop %v, medians of %d rounds", manager.Round(time.Millisecond), bare.Round(time.Millisecond), len(b.managers))),
 	}
@@ -264,38 +264,58 @@ func (b *machinesBench) steady(ctx context.Context, namespace string) (results [
 		return nil, err
 	}
 
-	reconciles := 0
-	for reconciles < steadyPasses*b.machines {
-		if err = scale.Pause(ctx, time.Second); err != nil {
-			return nil, fmt.Errorf("%d reconciles in steady state: %w", reconciles, err)
+	total := newTally(namespace)
+	count := func() error {
+		seen, err := requests.Next()
+
+		for _, request := range seen {
+			total.add(request)
 		}
 
-		if reconciles, err = scale.Reconciles(ctx, process, "talosconfig"); err != nil {
-			return nil, err
-		}
+		return err
 	}
 
-	if err = process.Stop(); err != nil {
+	// The first pass may read live what a new manager has not seen yet, but write nothing.
+	if _, err = reconciled(ctx, process, b.machines); err != nil {
 		return nil, err
 	}
 
-	seen, err := requests.Next()
+	if err = count(); err != nil {
+		return nil, err
+	}
+
+	first := total.live
+	total.live = nil
+
+	reconciles, err := reconciled(ctx, process, (1+steadyPasses)*b.machines)
 	if err != nil {
 		return nil, err
 	}
 
-	total := newTally(namespace)
-
-	for _, request := range seen {
-		total.add(request)
+	if err = errors.Join(process.Stop(), count()); err != nil {
+		return nil, err
 	}
 
-	progress("steady state: %d reconciles, %d requests, of which live reads %v", reconciles, len(seen), total.live)
+	progress("steady state: %d reconciles, live reads %v, and before, at the start, %v", reconciles, total.live, first)
 
 	note := fmt.Sprintf("%d reconciles", reconciles)
 
 	return []result{
-		limited("steady state: writes", float64(total.writes()), count, 0, note),
-		limited("steady state: live reads", float64(len(total.live)), count, 0, note),
+		limited("steady state: writes", float64(total.writes()), units, 0, note),
+		limited("steady state: live reads", float64(len(total.live)), units, 0, note),
 	}, nil
+}
+
+// reconciled waits for so many reconciles of TalosConfigs, and returns how many there were.
+func reconciled(ctx context.Context, process *harness.Provider, want int) (int, error) {
+	for {
+		reconciles, err := scale.Reconciles(ctx, process, "talosconfig")
+		if err != nil || reconciles >= want {
+			return reconciles, err
+		}
+
+		if err = scale.Pause(ctx, time.Second); err != nil {
+			return reconciles, fmt.Errorf("%d of %d reconciles: %w", reconciles, want, err)
+		}
+	}
 }

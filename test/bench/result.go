@@ -64,7 +64,7 @@ func (r result) limitText() string {
 // Units of results.
 const (
 	times  = "x"
-	count  = ""
+	units  = ""
 	micros = "µs"
 	millis = "ms"
 	second = "s"
@@ -75,7 +75,7 @@ const (
 // amount writes counts and bytes without what they cannot have.
 func amount(value float64, unit string) string {
 	switch {
-	case unit == octets, unit == micros, unit == millis, unit == count && value == float64(int64(value)):
+	case unit == octets, unit == micros, unit == millis, unit == units && value == float64(int64(value)):
 		return fmt.Sprintf("%.0f%s", value, unit)
 	default:
 		return fmt.Sprintf("%.2f%s", value, unit)

@@ -71,9 +71,9 @@ func TestPrintResults(t *testing.T) {
 	var out strings.Builder
 
 	failed, err := printResults(&out, []result{
-		limited("writes", 4, count, 3, "a note"),
+		limited("writes", 4, units, 3, "a note"),
 		limited("time", 1.5, times, 1.5, ""),
-		limited("reads", 0, count, 0, ""),
+		limited("reads", 0, units, 0, ""),
 		told("memory", 12.345, mega, ""),
 	})
 	g.Expect(err).NotTo(HaveOccurred())
