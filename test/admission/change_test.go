@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -124,11 +125,14 @@ func TestOldFaultsDoNotStopUpdates(t *testing.T) {
 	withoutWebhook(t, "talosconfigpatches", func() { create(t, stored) })
 
 	update := func(change func(*bootstrapv1.TalosConfigPatch)) error {
-		patch := &bootstrapv1.TalosConfigPatch{}
-		g.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(stored), patch)).To(Succeed())
-		change(patch)
+		// The manager reports on the object at the same time.
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			patch := &bootstrapv1.TalosConfigPatch{}
+			g.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(stored), patch)).To(Succeed())
+			change(patch)
 
-		return admin.Update(t.Context(), patch)
+			return admin.Update(t.Context(), patch)
+		})
 	}
 
 	g.Expect(update(func(p *bootstrapv1.TalosConfigPatch) { p.Labels = map[string]string{"a": "b"} })).To(Succeed(), "metadata")
@@ -162,11 +166,14 @@ func TestOldFaultOfARegistry(t *testing.T) {
 	withoutWebhook(t, "talosclusterconfigs", func() { create(t, stored) })
 
 	update := func(change func(*bootstrapv1.TalosClusterConfig)) error {
-		config := &bootstrapv1.TalosClusterConfig{}
-		g.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(stored), config)).To(Succeed())
-		change(config)
+		// The manager reports on the object at the same time.
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			config := &bootstrapv1.TalosClusterConfig{}
+			g.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(stored), config)).To(Succeed())
+			change(config)
 
-		return admin.Update(t.Context(), config)
+			return admin.Update(t.Context(), config)
+		})
 	}
 
 	g.Expect(update(func(c *bootstrapv1.TalosClusterConfig) {

@@ -104,5 +104,6 @@ func TestClusterConfigsForOneCluster(t *testing.T) {
 	w.change(second, "second", func() { metav1.SetMetaDataAnnotation(&second.ObjectMeta, "test.example.com/again", "1") })
 	w.delete(second, "second")
 	w.reports("c", "Ready", "True", "Ready")
-	w.Expect(traffic.in(w.namespace)[before:]).To(ConsistOf("PATCH talosclusterconfigs/c/status"))
+	// A request is noted when it has been answered, which may be after what it has written is seen.
+	w.Eventually(func() []string { return traffic.in(w.namespace)[before:] }).Should(ConsistOf("PATCH talosclusterconfigs/c/status"))
 }

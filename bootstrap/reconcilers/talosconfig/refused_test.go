@@ -43,6 +43,16 @@ func TestConfigTooLarge(t *testing.T) {
 		w.create(fmt.Sprintf(largePatchYAML, i, strings.Repeat("x", corev1.MaxSecretSize/4)))
 	}
 
+	// The manager must have seen them all before there is a machine to render: it is rendered once.
+	for i := range 4 {
+		w.Eventually(func() int64 {
+			patch := &bootstrapv1.TalosConfigPatch{}
+			w.get(patch, fmt.Sprintf("large-%d", i))
+
+			return patch.Status.ObservedGeneration
+		}).Should(BeNumerically("==", 1))
+	}
+
 	w.machine("w-1", worker, "")
 	w.condition("w-1", rendered, "ValidationFailed", contains("a Secret holds 1048576 at most", "make the patches of the machine smaller")...)
 	w.condition("w-1", dataSecret, "NotAvailable")
