@@ -230,7 +230,8 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 	}
 
 	clusterConfigs := &talosclusterconfig.Reconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Inputs: reader, Metadata: metadata, Clock: clock.RealClock{},
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Inputs: reader, Metadata: metadata, Secrets: keeper,
+		Clock: clock.RealClock{}, WatchFilter: options.WatchFilter,
 	}
 
 	if err := clusterConfigs.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: reporters}); err != nil {
@@ -238,7 +239,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 	}
 
 	patches := &talosconfigpatch.Reconciler{
-		Client: mgr.GetClient(), Inputs: reader, Metadata: metadata, Clock: clock.RealClock{}, Settle: settle,
+		Client: mgr.GetClient(), Inputs: reader, Metadata: metadata, Clock: clock.RealClock{}, Settle: settle, WatchFilter: options.WatchFilter,
 	}
 
 	return patches.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: patchReporters})

@@ -86,7 +86,7 @@ func (k *Keeper) makeOnce(ctx context.Context, cluster *clusterv1.Cluster, confi
 	}
 
 	// Only now: with a bundle that another worker has just made, the first machines may have theirs already.
-	if err := k.refuseLost(ctx, cluster); err != nil {
+	if err := k.RefuseLost(ctx, cluster); err != nil {
 		return nil, err
 	}
 
@@ -239,9 +239,9 @@ func (k *Keeper) compareUserBundle(ctx context.Context, cluster *clusterv1.Clust
 	return nil
 }
 
-// refuseLost says so when nodes run with secrets that no bundle holds any more. A new bundle would give every later machine a cluster of its
+// RefuseLost says so when nodes run with secrets that no bundle holds any more. A new bundle would give every later machine a cluster of its
 // own. The Cluster's status alone does not tell: it is set only when the control plane answers, and a move drops it.
-func (k *Keeper) refuseLost(ctx context.Context, cluster *clusterv1.Cluster) error {
+func (k *Keeper) RefuseLost(ctx context.Context, cluster *clusterv1.Cluster) error {
 	lost := func(because string) error {
 		return &FaultError{Reason: bootstrapv1.SecretsBundleMissingReason, Err: fmt.Errorf(
 			"secret %s does not exist, and %s: the cluster's secrets are not made again; restore the Secret from a backup",

@@ -28,7 +28,7 @@ func (k *Keeper) Keep(ctx context.Context, cluster *clusterv1.Cluster) (next tim
 	}
 
 	if secret == nil {
-		return time.Time{}, k.refuseLost(ctx, cluster)
+		return time.Time{}, k.RefuseLost(ctx, cluster)
 	}
 
 	// What a bundle must have is the same for every contract.

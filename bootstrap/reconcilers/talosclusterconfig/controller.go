@@ -4,10 +4,12 @@ package talosclusterconfig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/moving"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
@@ -38,8 +41,14 @@ type Reconciler struct {
 	// Metadata knows of every Secret that it exists and when it changes, and no value.
 	Metadata cache.Cache
 
+	// Secrets knows whether a bundle that does not exist is still to be made.
+	Secrets *clustersecrets.Keeper
+
 	// Clock gives the time at which certificates are looked at.
 	Clock clock.PassiveClock
+
+	// WatchFilter is the value of the watch-filter label on the TalosClusterConfigs to report on. Empty: all.
+	WatchFilter string
 
 	judged *lru.Cache
 }
@@ -54,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 
-	if !config.DeletionTimestamp.IsZero() {
+	if !config.DeletionTimestamp.IsZero() || (r.WatchFilter != "" && config.Labels[clusterv1.WatchLabel] != r.WatchFilter) {
 		return ctrl.Result{}, nil
 	}
 
@@ -78,9 +87,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		references = append(references, machineconfig.ObjectKey{Kind: machineconfig.KindSecret, Name: name})
 	}
 
-	if err := moving.Label(ctx, r.Client, r.Inputs, config.Namespace, references...); err != nil {
-		return ctrl.Result{}, err
-	}
-
-	return ctrl.Result{}, r.report(ctx, seen, found)
+	// A label that is refused, by a policy for example, hides nothing of what is reported.
+	return ctrl.Result{}, errors.Join(
+		r.report(ctx, seen, found),
+		moving.Label(ctx, r.Client, r.Inputs, config.Namespace, references...),
+	)
 }

@@ -91,9 +91,15 @@ func (r *Reconciler) judgeBundle(ctx context.Context, config *bootstrapv1.TalosC
 		return bundleFinding{bootstrapv1.SecretsBundleInvalidReason, fmt.Sprintf("Cluster %s: %s", cluster.Name, fault)}, nil
 	}
 
-	if !exists && initialized(cluster) {
-		return bundleFinding{bootstrapv1.SecretsBundleMissingReason, fmt.Sprintf(
-			"Cluster %s: secret %s does not exist, and the cluster is initialized: restore the Secret from a backup", cluster.Name, name)}, nil
+	if !exists {
+		lost, err := r.lost(ctx, cluster)
+		if err != nil {
+			return bundleFinding{}, err
+		}
+
+		if lost != "" {
+			return bundleFinding{bootstrapv1.SecretsBundleMissingReason, fmt.Sprintf("Cluster %s: %s", cluster.Name, lost)}, nil
+		}
 	}
 
 	missing := bundleFinding{}

@@ -5,6 +5,7 @@ package talosclusterconfig
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -50,6 +52,9 @@ type bundleState struct {
 	cluster     types.UID
 	initialized bool
 	version     inputs.Version
+
+	// lost says that the bundle does not exist and must not be made again.
+	lost string
 }
 
 func (s state) equal(other state) bool {
@@ -119,10 +124,28 @@ func (r *Reconciler) observeSecrets(ctx context.Context, seen *observation) erro
 			return err
 		}
 
-		seen.state.bundles = append(seen.state.bundles, bundleState{cluster.UID, initialized(cluster), now})
+		lost := ""
+		if now == (inputs.Version{}) {
+			if lost, err = r.lost(ctx, cluster); err != nil {
+				return err
+			}
+		}
+
+		seen.state.bundles = append(seen.state.bundles, bundleState{cluster.UID, initialized(cluster), now, lost})
 	}
 
 	return nil
+}
+
+// lost says why a bundle that does not exist must not be made again; it is empty when it is still to be made.
+func (r *Reconciler) lost(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
+	err := r.Secrets.RefuseLost(ctx, cluster)
+
+	if fault, ok := errors.AsType[*clustersecrets.FaultError](err); ok {
+		return fault.Error(), nil
+	}
+
+	return "", err
 }
 
 func initialized(cluster *clusterv1.Cluster) bool {

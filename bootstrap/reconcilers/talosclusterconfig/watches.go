@@ -36,8 +36,8 @@ import (
 //	Cluster                     those that target it, before the change or after
 //	any Secret, metadata only   those that refer to it; for a cluster's bundle, those that target the Cluster
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if r.Client == nil || r.APIReader == nil || r.Inputs == nil || r.Metadata == nil || r.Clock == nil {
-		return errors.New("talosclusterconfig: Client, APIReader, Inputs, Metadata and Clock must be set")
+	if r.Client == nil || r.APIReader == nil || r.Inputs == nil || r.Metadata == nil || r.Secrets == nil || r.Clock == nil {
+		return errors.New("talosclusterconfig: Client, APIReader, Inputs, Metadata, Secrets and Clock must be set")
 	}
 
 	r.judged = lru.New(maxJudged)

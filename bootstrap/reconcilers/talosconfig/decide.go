@@ -12,6 +12,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // step is the one thing that a reconcile does.
@@ -140,6 +141,11 @@ func decideSecret(seen observation) step {
 }
 
 func foreignMessage(secret *corev1.Secret) string {
+	if cluster, ok := secrets.ClusterOf(secret.Name); ok && secrets.IsOwn(secret) {
+		return fmt.Sprintf("Secret %s exists and has the name of a Secret of Cluster %s itself: leave it, and give the TalosConfig another name",
+			secret.Name, cluster)
+	}
+
 	belongs := "has no controlling owner"
 
 	if controller := metav1.GetControllerOf(secret); controller != nil {

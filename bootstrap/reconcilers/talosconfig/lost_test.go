@@ -43,6 +43,9 @@ func TestLostBundle(t *testing.T) {
 			w.machine("w-2", worker, "")
 			w.condition("w-2", bundleOK, "Missing", contains("secret c-talos does not exist", "Machine w-1", "restore the Secret from a backup")...)
 
+			w.reports("c", "SecretsBundleAvailable", "False", "Missing", ContainSubstring("Machine w-1 of Cluster c has bootstrap data already"))
+			w.reports("c", "Ready", "False", "NotReady", ContainSubstring("restore the Secret from a backup"))
+
 			// Nor does the machine that carries them get others, should its data be lost, too.
 			w.delete(&corev1.Secret{}, "w-1")
 			w.condition("w-1", bundleOK, "Missing", contains("Machine w-1")...)

@@ -5,6 +5,7 @@ package talosconfigpatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -49,6 +50,9 @@ type Reconciler struct {
 	// Settle is how long changes of other objects are gathered before a patch is looked at again.
 	Settle time.Duration
 
+	// WatchFilter is the value of the watch-filter label on the TalosConfigPatches to report on. Empty: all.
+	WatchFilter string
+
 	judged *lru.Cache
 
 	standIns sync.Mutex
@@ -70,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 
-	if !patch.DeletionTimestamp.IsZero() {
+	if !patch.DeletionTimestamp.IsZero() || (r.WatchFilter != "" && patch.Labels[clusterv1.WatchLabel] != r.WatchFilter) {
 		return ctrl.Result{}, nil
 	}
 
@@ -86,11 +90,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
-	if err := moving.Label(ctx, r.Client, r.Inputs, patch.Namespace, machineconfig.ParsePatch(patch).Objects()...); err != nil {
-		return ctrl.Result{}, err
-	}
-
-	return ctrl.Result{}, r.report(ctx, patch, found)
+	// A label that is refused, by a policy for example, hides nothing of what is reported.
+	return ctrl.Result{}, errors.Join(
+		r.report(ctx, patch, found),
+		moving.Label(ctx, r.Client, r.Inputs, patch.Namespace, machineconfig.ParsePatch(patch).Objects()...),
+	)
 }
 
 // survey is what is known of a patch on all machines that it applies to.
