@@ -23,10 +23,6 @@ type sizes struct {
 	renderRounds, renderCalls int
 
 	machines, machineRounds int
-
-	configs int
-
-	hostileTries int
 }
 
 // part is one group of promises.
@@ -38,21 +34,17 @@ type part struct {
 var parts = []part{
 	{"render", measureRender},
 	{"machines", measureMachines},
-	{"memory", measureMemory},
-	{"hostile", measureHostile},
 }
 
 func main() {
 	var s sizes
 
-	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines, memory, hostile")
+	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines")
 
 	flag.IntVar(&s.renderRounds, "rounds", 15, "interleaved rounds for each comparison of renders")
 	flag.IntVar(&s.renderCalls, "calls", 40, "renders in a round")
 	flag.IntVar(&s.machines, "machines", 1000, "Machines in a round of the part machines")
 	flag.IntVar(&s.machineRounds, "machine-rounds", 5, "interleaved rounds of the part machines")
-	flag.IntVar(&s.configs, "configs", 10_000, "TalosConfigs of the part memory")
-	flag.IntVar(&s.hostileTries, "tries", 3, "tries for each patch of the part hostile")
 	flag.Parse()
 	ctrl.SetLogger(harness.NewLogger(io.Discard))
 
