@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 )
 
 // Credentials are the values of the Secrets that a TalosClusterConfig refers to. They exist in memory only, and their
@@ -178,7 +179,7 @@ func resolveRegistry(registry *bootstrapv1.Registry, secrets map[string]Object) 
 	}
 
 	if ref := registry.TLS.CASecretRef; ref != nil {
-		values, err := secretValues(secrets, ref.Name, bootstrapv1.CACertificateKey)
+		values, err := secretValues(secrets, ref.Name, maxCertificates, bootstrapv1.CACertificateKey)
 		if err == nil {
 			_, err = certificatesIn(values, ref.Name, bootstrapv1.CACertificateKey)
 		}
@@ -191,7 +192,7 @@ func resolveRegistry(registry *bootstrapv1.Registry, secrets map[string]Object) 
 	}
 
 	if ref := registry.TLS.ClientCertificateSecretRef; ref != nil {
-		values, err := secretValues(secrets, ref.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+		values, err := secretValues(secrets, ref.Name, machineconfigv1alpha1.MaxCredential, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 		if err == nil {
 			err = checkKeyPair(values, ref.Name)
 		}
@@ -231,7 +232,7 @@ func (c *registryCredentials) setAuth(username, name string, secrets map[string]
 
 	key := present[0]
 
-	values, err := secretValues(secrets, name, key)
+	values, err := secretValues(secrets, name, machineconfigv1alpha1.MaxCredential, key)
 	if err != nil {
 		return err
 	}
@@ -280,6 +281,10 @@ func (a *acceptedCAs) resolve(name string, secrets map[string]Object) error {
 			continue
 		}
 
+		if err := checkValue(name, target.key, string(value), maxCertificates); err != nil {
+			return err
+		}
+
 		certificates, err := certificatesIn(map[string]string{target.key: string(value)}, name, target.key)
 		if err != nil {
 			return err
@@ -298,9 +303,22 @@ func (a *acceptedCAs) resolve(name string, secrets map[string]Object) error {
 	return nil
 }
 
-// secretValues returns the values of the keys, which must exist and must not be empty. One newline at the end is what an
-// editor or `echo` left there, and no registry means it.
-func secretValues(secrets map[string]Object, name string, keys ...string) (map[string]string, error) {
+// maxCertificates bounds certificates that are trusted, in bytes, as the schema bounds those that stand in a document: the authorities
+// that all browsers trust have about as much.
+const maxCertificates = 256 << 10
+
+// checkValue checks that a value is text of a sensible size.
+func checkValue(name, key, value string, most int) error {
+	if err := machineconfigv1alpha1.CheckValue(value, most); err != nil {
+		return fmt.Errorf("secret %q: the key %q %w", name, key, err)
+	}
+
+	return nil
+}
+
+// secretValues returns the values of the keys, which must exist, must not be empty, and must be text of at most so many bytes. One
+// newline at the end is what an editor or `echo` left there, and no registry means it.
+func secretValues(secrets map[string]Object, name string, most int, keys ...string) (map[string]string, error) {
 	data, err := dataOf(secrets, name)
 	if err != nil {
 		return nil, err
@@ -317,6 +335,10 @@ func secretValues(secrets map[string]Object, name string, keys ...string) (map[s
 		text := strings.TrimRight(string(value), "\r\n")
 		if text == "" {
 			return nil, fmt.Errorf("secret %q has an empty key %q: fill it", name, key)
+		}
+
+		if err := checkValue(name, key, text, most); err != nil {
+			return nil, err
 		}
 
 		values[key] = text

@@ -3,6 +3,7 @@
 package machineconfig_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -51,6 +52,26 @@ func TestResolveCredentials(t *testing.T) {
 		"empty password": {
 			registry: bootstrapv1.Registry{Username: "u", AuthSecretRef: ref("creds")}, secret: map[string][]byte{"password": []byte("\n")},
 			want: `authSecretRef: secret "creds" has an empty key "password": fill it`,
+		},
+		"password that is no text": {
+			registry: bootstrapv1.Registry{Username: "u", AuthSecretRef: ref("creds")}, secret: map[string][]byte{"password": []byte(registryPassword + "\xff")},
+			want: `authSecretRef: secret "creds": the key "password" is not text in UTF-8, and Talos takes nothing else here`,
+		},
+		"auth with a NUL": {
+			registry: bootstrapv1.Registry{AuthSecretRef: ref("creds")}, secret: map[string][]byte{"auth": []byte(registryPassword + "\x00")},
+			want: `authSecretRef: secret "creds": the key "auth" has a NUL, which no text has`,
+		},
+		"token that is too large": {
+			registry: bootstrapv1.Registry{AuthSecretRef: ref("creds")}, secret: map[string][]byte{"identityToken": bytes.Repeat([]byte("x"), 64<<10+1)},
+			want: `authSecretRef: secret "creds": the key "identityToken" has 65537 bytes, and at most 65536 are taken here`,
+		},
+		"certificate authority that is too large": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{CASecretRef: ref("creds")}}, secret: map[string][]byte{"ca.crt": bytes.Repeat([]byte("x"), 256<<10+1)},
+			want: `tls.caSecretRef: secret "creds": the key "ca.crt" has 262145 bytes, and at most 262144 are taken here`,
+		},
+		"client certificate in binary": {
+			registry: bootstrapv1.Registry{TLS: bootstrapv1.RegistryTLS{ClientCertificateSecretRef: ref("creds")}}, secret: pair([]byte("\x30\x82\x00"), certs.K8s.Key),
+			want: `tls.clientCertificateSecretRef: secret "creds": the key "tls.crt" is not text in UTF-8, and Talos takes nothing else here`,
 		},
 		"password without a username": {
 			registry: bootstrapv1.Registry{AuthSecretRef: ref("creds")}, secret: password,

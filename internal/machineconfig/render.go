@@ -75,6 +75,10 @@ func renderConfig(in *Input) (Config, error) {
 		return Config{}, fmt.Errorf("encode the config: %w", err)
 	}
 
+	if err = r.checkSize(encoded); err != nil {
+		return Config{}, err
+	}
+
 	hash := sha256.Sum256(encoded)
 
 	return Config{
@@ -97,6 +101,7 @@ type render struct {
 	settings talosSettings
 	provider machineryconfig.Provider
 	steps    []step
+	patches  []*Patch
 	warnings []string
 
 	// referenced are the Secrets and ConfigMaps that patches refer to.
@@ -147,14 +152,13 @@ func prepare(in *Input) (*render, error) {
 		r.steps = append(r.steps, s)
 	}
 
-	patches, err := selectPatches(in)
-	if err != nil {
+	if r.patches, err = selectPatches(in); err != nil {
 		return nil, err
 	}
 
 	r.warnings = append(r.warnings, strayReferences(in)...)
 
-	return r, r.addPatches(patches)
+	return r, r.addPatches(r.patches)
 }
 
 func (c contribution) step() (step, error) {

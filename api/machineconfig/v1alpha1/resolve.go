@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // The struct tags of a field that says where another field's value comes from.
@@ -198,8 +197,15 @@ func (e *talosEncoder) take(ref Reference, to place, form string) (any, bool) {
 		return nil, false
 	}
 
+	most := 0
 	if ref.Credential {
-		value = oneLine(value)
+		value, most = oneLine(value), MaxCredential
+	}
+
+	if err := CheckValue(value, most); err != nil {
+		e.fault(ref, ref.Source.String()+" "+err.Error())
+
+		return nil, false
 	}
 
 	switch {
@@ -207,8 +213,6 @@ func (e *talosEncoder) take(ref Reference, to place, form string) (any, bool) {
 		e.fault(ref, ref.Source.String()+" is empty")
 	case form == formBytes:
 		return base64.StdEncoding.EncodeToString([]byte(value)), true
-	case !utf8.ValidString(value):
-		e.fault(ref, ref.Source.String()+" is not text in UTF-8, and Talos takes nothing else here")
 	case form == formPod:
 		pod, err := decodePod(value, ref.Source.Kind == SourceSecret)
 		if err == nil {

@@ -8,23 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
-
-// checkSize says so when no Secret can hold the config. Only smaller inputs help.
-func checkSize(config machineconfig.Config) error {
-	size := len(config.Bytes)
-	if size <= corev1.MaxSecretSize {
-		return nil
-	}
-
-	return &machineconfig.Error{
-		Reason: machineconfig.ReasonValidationFailed,
-		Err: fmt.Errorf("the machine config has %d bytes, and a Secret holds %d at most: make the patches of the machine smaller, "+
-			"for example the contents of files", size, corev1.MaxSecretSize),
-	}
-}
 
 // notCreated reports that the API server has not taken the data Secret. A refusal, such as that of a quota or an admission
 // policy, is shown to the user, who may be able to lift it; nothing that is watched tells of that, so it is tried again.

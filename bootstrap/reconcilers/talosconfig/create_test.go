@@ -15,32 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
-
-func TestCheckSize(t *testing.T) {
-	if err := checkSize(machineconfig.Config{Bytes: make([]byte, corev1.MaxSecretSize)}); err != nil {
-		t.Errorf("a config of the very limit: %v", err)
-	}
-
-	err := checkSize(machineconfig.Config{Bytes: make([]byte, corev1.MaxSecretSize+1)})
-
-	got, fault := failed(renderInputs{bundleSeen: true}, err)
-	if !errors.Is(fault, reconcile.TerminalError(nil)) {
-		t.Errorf("got %v, want a terminal error", fault)
-	}
-
-	want := outcome{
-		dataSecret: bad("NotAvailable", ""),
-		bundle:     good("Available", ""),
-		rendered: bad("ValidationFailed", "the machine config has 1048577 bytes, and a Secret holds 1048576 at most: "+
-			"make the patches of the machine smaller, for example the contents of files"),
-	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{}, verdict{}, description{})); diff != "" {
-		t.Error(diff)
-	}
-}
 
 func TestNotCreated(t *testing.T) {
 	const token = "abcdef.0123456789abcdef"

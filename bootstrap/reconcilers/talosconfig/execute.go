@@ -151,7 +151,7 @@ func (r *Reconciler) renderConfig(ctx context.Context, seen observation, observe
 		ctrl.LoggerFrom(ctx).Info("Rendered with a warning", "warning", warning)
 	}
 
-	return in, config, checkSize(config)
+	return in, config, nil
 }
 
 // meet handles a Secret of the name that the cache did not have: one that another manager has just written, or one

@@ -54,7 +54,7 @@ func TestConfigTooLarge(t *testing.T) {
 	}
 
 	w.machine("w-1", worker, "")
-	w.condition("w-1", rendered, "ValidationFailed", contains("a Secret holds 1048576 at most", "make the patches of the machine smaller")...)
+	w.condition("w-1", rendered, "ValidationFailed", contains("a Secret holds 1048576 at most", "make its largest inputs smaller: TalosConfigPatch large-0 (262")...)
 	w.condition("w-1", dataSecret, "NotAvailable")
 
 	w.delete(&bootstrapv1.TalosConfigPatch{}, "large-1")
