@@ -27,7 +27,7 @@ func only(kind string) model.Tables {
 
 	for _, other := range problemKinds {
 		if other != kind {
-			t.Denied = append(t.Denied, model.DecidedKind{Kind: other, Reason: "not looked at here"})
+			t.Denied = append(t.Denied, model.DecidedKind{Kind: other, Reason: "not looked at here", Owner: model.Another})
 		}
 	}
 
@@ -91,8 +91,29 @@ func TestModelErrors(t *testing.T) {
 			good(func(t *model.Tables) { t.Offered[0].Doc = "" }), "offered kind Good: the row gives no reason",
 		},
 		"unknown kind": {
-			good(func(t *model.Tables) { t.Denied = append(t.Denied, model.DecidedKind{Kind: "Gone", Reason: "why"}) }),
+			good(func(t *model.Tables) {
+				t.Denied = append(t.Denied, model.DecidedKind{Kind: "Gone", Reason: "why", Owner: model.Bundle})
+			}),
 			"denied kind Gone: the row matches nothing",
+		},
+		"denied kind without an owner": {
+			good(func(t *model.Tables) { t.Denied = append(t.Denied, model.DecidedKind{Kind: "Gone", Reason: "why"}) }),
+			`denied kind Gone: the owner "" is none of ["SecretsBundle" "Cluster" "AnotherManager"]`,
+		},
+		"refusal with another owner": {
+			good(func(t *model.Tables) {
+				t.Refusals = []model.Refusal{{Go: owner + "Text", Message: "text: secret", Owner: "me"}}
+			}),
+			`refusal of errors/problems.Good.Text: the owner "me" is none of`,
+		},
+		"owner of a field in a list": {
+			func() model.Tables {
+				tables := only("SoundsSecret")
+				tables.Refusals = []model.Refusal{{Go: "errors/problems.sounding.Text", Message: "apiToken: secret", Owner: model.Bundle}}
+
+				return tables
+			}(),
+			"field errors/problems.sounding.Text has an owner and is within a list or map",
 		},
 		"unused refusal": {
 			good(func(t *model.Tables) { t.Refusals = []model.Refusal{{Go: owner + "Gone", Message: "gone: secret"}} }),

@@ -56,7 +56,7 @@ func withMeta(t model.Tables) model.Tables {
 func unionTables() model.Tables {
 	t := withMeta(base("VolumeConfig", "OOMConfig"))
 	t.Offered = append(t.Offered, model.OfferedKind{Kind: "old", As: "Config", Member: "config", Doc: "Is the old document."})
-	t.Denied = []model.DecidedKind{{Kind: "IdentityConfig", Reason: "secret"}}
+	t.Denied = []model.DecidedKind{{Kind: "IdentityConfig", Reason: "secret", Instead: "the \"bundle\"", Owner: model.Bundle}}
 	t.Identity = append(t.Identity, model.IdentityRow{Go: "features/documents.Config.Version", Reason: "there is one"})
 
 	return t
@@ -86,10 +86,10 @@ func refusalTables() model.Tables {
 
 	t := base("SecretConfig")
 	t.Refusals = []model.Refusal{
-		{Go: owner + "Token", Message: "token: a secret"},
+		{Go: owner + "Token", Message: "token: a secret", Owner: model.Bundle},
 		{Go: owner + "Key", Message: "secret.key: a secret"},
 		{Go: owner + "CA", Message: "ca: a \"secret\""},
-		{Go: owner + "Accepted", Message: "accepted: a trust root"},
+		{Go: owner + "Accepted", Message: "accepted: a trust root", Owner: model.Cluster},
 		{Go: owner + "Tokens", Message: "tokens: secrets"},
 		{Go: owner + "ByHost", Message: "byHost: secrets"},
 		{Go: owner + "Free", Message: "free: has no schema"},

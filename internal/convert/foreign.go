@@ -10,9 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/siderolink"
 	"go.yaml.in/yaml/v4"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
@@ -23,20 +20,14 @@ import (
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
-const (
-	fromBundle = "belongs to the cluster's secrets bundle, from which each machine config gets it: remove the document"
-	trustRoots = fromBundle + "; for further certificate authorities use TalosClusterConfig.spec.acceptedCAsSecretRef"
-)
+// denied says why no patch may hold documents of a kind, and what to do. It is empty for every other kind.
+func denied(kind string) string {
+	row, ok := machineconfigv1alpha1.Denied(kind)
+	if !ok {
+		return ""
+	}
 
-// denied are the kinds that no patch may hold.
-var denied = map[string]string{
-	cluster.DiscoveryIdentityKind: fromBundle,
-	k8s.KubeAPIServerCAConfig:     trustRoots,
-	k8s.KubeAggregatorCAConfig:    fromBundle,
-	k8s.KubeEtcdEncryptionConfig:  fromBundle,
-	k8s.KubeServiceAccountConfig:  fromBundle,
-	k8s.KubeClusterConfig:         "name and endpoint of the cluster come from the Cluster object: remove the document",
-	siderolink.Kind:               "hands the machine over to another manager, and its URL carries a join token: remove the document",
+	return fmt.Sprintf("%s: remove the document; instead: %s", row.Reason, row.Instead)
 }
 
 // foreign tells what a document is that is none of Talos'. It is empty for one that may be.

@@ -119,7 +119,7 @@ func (s *source) load(data []byte) bool {
 		return false
 	}
 
-	if reason, ok := denied[s.id.Kind]; ok {
+	if reason := denied(s.id.Kind); reason != "" {
 		s.fault("", 0, reason)
 
 		return false

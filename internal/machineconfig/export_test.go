@@ -17,3 +17,18 @@ func TalosPatch(object *bootstrapv1.TalosConfigPatch, document string) (*Patch, 
 
 	return &Patch{object: object, layer: Layer(object.Spec.Layer), documents: []*merge.Patch{loaded}}, nil
 }
+
+// Protected gives what patches are told that change a value of the base; it is nil where they may.
+func Protected(id merge.ID, pointer string) error {
+	if err := protectedKinds[id.Kind]; err != nil {
+		return err
+	}
+
+	for _, leaf := range protectedLeaves {
+		if id.Kind == merge.LegacyKind && isWithin(pointer, leaf.pointer) {
+			return leaf.err
+		}
+	}
+
+	return nil
+}

@@ -72,6 +72,12 @@ func Files(api *model.API, goPackage string) (map[string][]byte, error) {
 		return nil, err
 	}
 
+	if len(api.Denied)+len(api.Owned) > 0 {
+		if err := render("owned", "owned.go.tmpl", map[string]any{"Denied": api.Denied, "Owned": api.Owned}); err != nil {
+			return nil, err
+		}
+	}
+
 	if len(api.Scalars) > 0 {
 		if err := render("scalars", "scalars.go.tmpl", map[string]any{"Scalars": api.Scalars, "Imports": imports(api.Scalars)}); err != nil {
 			return nil, err

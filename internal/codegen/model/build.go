@@ -40,6 +40,7 @@ func Build(catalog *load.Catalog, tables Tables) (*API, error) {
 			if doc := b.document(kind, *offered); doc != nil {
 				api.Documents = append(api.Documents, doc)
 				b.secretsOf(doc)
+				b.ownedFields(doc.Kind, doc.Struct, "", true)
 			}
 		case !decided:
 			b.fail("kind %s (%s): in no table; offer it, deny it with a reason, or say what it waits for", kind.Name, rows.shortType(kind.Type))
@@ -60,8 +61,9 @@ func Build(catalog *load.Catalog, tables Tables) (*API, error) {
 		api.Scalars = append(api.Scalars, s)
 	}
 
-	api.Secrets = b.secrets
+	api.Secrets, api.Denied, api.Owned = b.secrets, rows.denied(), b.owned
 
+	slices.SortStableFunc(api.Owned, func(x, y Owned) int { return cmp.Compare(x.Kind, y.Kind) })
 	slices.SortFunc(api.Documents, func(x, y *Document) int { return cmp.Compare(x.Kind, y.Kind) })
 	slices.SortFunc(api.Structs, func(x, y *Struct) int { return cmp.Compare(x.Name, y.Name) })
 	slices.SortFunc(api.Scalars, func(x, y *Scalar) int { return cmp.Compare(x.Name, y.Name) })
@@ -81,6 +83,7 @@ type builder struct {
 	names   map[string]string // Go name -> what it mirrors
 	walking map[string]bool   // structs whose fields are being walked, to find recursion
 	secrets []Secret
+	owned   []Owned
 	errs    []error
 }
 

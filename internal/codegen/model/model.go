@@ -16,6 +16,9 @@ type API struct {
 	Scalars []*Scalar
 	// Secrets tell what becomes of every field that is a secret or is called like one, in the order of kinds.
 	Secrets []Secret
+	// Denied are the kinds that are never offered, and Owned the fields of the others that have an owner.
+	Denied []DecidedKind
+	Owned  []Owned
 }
 
 // Document is one member of the union.

@@ -65,6 +65,7 @@ func indexTables(tables Tables) (*rowIndex, error) {
 		index(x, inMerged, tables.Merged, func(r MergedRow) (string, string) { return r.Name, r.Message }),
 		notesThatFit(tables),
 		decidedTwice(tables),
+		ownersKnown(tables),
 	)
 
 	return x, err

@@ -61,8 +61,11 @@ type OfferedKind struct {
 	Doc string
 }
 
-// DecidedKind is a kind that is not offered. Instead tells users of a denied kind what to do.
-type DecidedKind struct{ Kind, Reason, Instead string }
+// DecidedKind is a kind that is not offered. A denied one has an owner, and Instead tells users what to do.
+type DecidedKind struct {
+	Kind, Reason, Instead string
+	Owner                 Owner
+}
 
 // IdentityRow names a type ("path.Type") or a field ("path.Type.Field").
 type IdentityRow struct{ Go, Reason string }
@@ -128,6 +131,8 @@ type Refusal struct {
 	Go string
 	// Message tells the user why and what to use instead. It names the field as users write it.
 	Message string
+	// Owner is set for what the base of every config has from it, and no layer above may change.
+	Owner Owner
 }
 
 // Override gives a field another form.

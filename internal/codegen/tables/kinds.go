@@ -128,17 +128,17 @@ func denied() []model.DecidedKind {
 	)
 
 	return []model.DecidedKind{
-		{Kind: "DiscoveryIdentityConfig", Reason: bundle, Instead: adopt},
-		{Kind: "KubeAPIServerCAConfig", Reason: bundle, Instead: roots},
-		{Kind: "KubeAggregatorCAConfig", Reason: bundle, Instead: roots},
+		{Kind: "DiscoveryIdentityConfig", Owner: model.Bundle, Reason: bundle, Instead: adopt},
+		{Kind: "KubeAPIServerCAConfig", Owner: model.Bundle, Reason: bundle, Instead: roots},
+		{Kind: "KubeAggregatorCAConfig", Owner: model.Bundle, Reason: bundle, Instead: roots},
 		{
-			Kind: "KubeClusterConfig", Reason: "name and endpoint of the cluster come from the Cluster object",
+			Kind: "KubeClusterConfig", Owner: model.Cluster, Reason: "name and endpoint of the cluster come from the Cluster object",
 			Instead: "name and spec.controlPlaneEndpoint of the Cluster",
 		},
-		{Kind: "KubeEtcdEncryptionConfig", Reason: bundle, Instead: adopt},
-		{Kind: "KubeServiceAccountConfig", Reason: bundle, Instead: adopt},
+		{Kind: "KubeEtcdEncryptionConfig", Owner: model.Bundle, Reason: bundle, Instead: adopt},
+		{Kind: "KubeServiceAccountConfig", Owner: model.Bundle, Reason: bundle, Instead: adopt},
 		{
-			Kind: "SideroLinkConfig", Reason: "hands the machine to another manager, and its URL carries a join token",
+			Kind: "SideroLinkConfig", Owner: model.Another, Reason: "hands the machine to another manager, and its URL carries a join token",
 			Instead: "EventSinkConfig and KmsgLogConfig to send events and logs elsewhere",
 		},
 	}

@@ -21,7 +21,7 @@ func clusterSecrets() []model.Refusal {
 		static = "static: a passphrase must not stand in a document; use nodeID, kms or tpm"
 	)
 
-	return []model.Refusal{
+	owned := []model.Refusal{
 		{Go: legacy + "MachineConfig.MachineToken", Message: "machine.token" + secret},
 		{Go: legacy + "MachineConfig.MachineCA", Message: "machine.ca" + secret},
 		{Go: legacy + "MachineConfig.MachineAcceptedCAs", Message: "machine.acceptedCAs" + trust},
@@ -34,9 +34,18 @@ func clusterSecrets() []model.Refusal {
 		{Go: legacy + "ClusterConfig.ClusterAggregatorCA", Message: "cluster.aggregatorCA" + secret},
 		{Go: legacy + "ClusterConfig.ClusterServiceAccount", Message: "cluster.serviceAccount" + secret},
 		{Go: legacy + "EtcdConfig.RootCA", Message: "cluster.etcd.ca" + secret},
-		{Go: legacy + "EncryptionKey.KeyStatic", Message: static},
-		{Go: "config/types/block.EncryptionKey.KeyStatic", Message: static},
+		{Go: legacy + "ClusterConfig.ClusterID", Message: "cluster.id: identity of the cluster; it comes from the secrets bundle"},
 	}
+
+	for i := range owned {
+		owned[i].Owner = model.Bundle
+	}
+
+	// No config has one but by a patch, so that there is nothing to compare it with.
+	return append(owned,
+		model.Refusal{Go: legacy + "EncryptionKey.KeyStatic", Message: static},
+		model.Refusal{Go: "config/types/block.EncryptionKey.KeyStatic", Message: static},
+	)
 }
 
 // identityFields say which cluster and what part of it a machine is.
@@ -44,9 +53,8 @@ func identityFields() []model.Refusal {
 	const cluster = ": follows from the Cluster object"
 
 	return []model.Refusal{
-		{Go: legacy + "MachineConfig.MachineType", Message: "machine.type: follows from the Machine's role"},
-		{Go: legacy + "ClusterConfig.ClusterID", Message: "cluster.id: identity of the cluster; it comes from the secrets bundle"},
-		{Go: legacy + "ClusterConfig.ClusterName", Message: "cluster.clusterName" + cluster},
-		{Go: legacy + "ControlPlaneConfig.Endpoint", Message: "cluster.controlPlane.endpoint" + cluster},
+		{Go: legacy + "MachineConfig.MachineType", Owner: model.Cluster, Message: "machine.type: follows from the Machine's role"},
+		{Go: legacy + "ClusterConfig.ClusterName", Owner: model.Cluster, Message: "cluster.clusterName" + cluster},
+		{Go: legacy + "ControlPlaneConfig.Endpoint", Owner: model.Cluster, Message: "cluster.controlPlane.endpoint" + cluster},
 	}
 }
