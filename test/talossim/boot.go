@@ -31,6 +31,8 @@ type boot struct {
 	cancel context.CancelFunc
 	server *grpc.Server
 	state  state.State
+	// peers are the nodes to which this one passes calls on.
+	peers connections
 	// tasks are what the node does by itself.
 	tasks sync.WaitGroup
 	// changing is held by the one call that changes the configuration or installs.

@@ -219,6 +219,7 @@ var conformance = map[string][]claim{
 	"ApplyConfiguration": applyClaims,
 	"Upgrade":            upgradeClaims,
 	"etcd":               etcdClaims,
+	"proxy":              proxyClaims,
 	"Reset": {
 		{
 			says: "a graceful one leaves etcd, wipes and goes to maintenance mode", source: sourceReset,

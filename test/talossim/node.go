@@ -140,6 +140,7 @@ func (n *Node) halt() {
 	}
 	n.gate.stop()
 	b.cancel()
+	b.peers.close()
 	b.server.Stop()
 	n.mu.Lock()
 	etcd := n.etcd

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"time"
 
 	cosiapi "github.com/cosi-project/runtime/api/v1alpha1"
@@ -20,13 +19,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
-	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 )
 
 // newServer has the services of the boot's version.
@@ -216,113 +210,3 @@ func (b *boot) reissue(to *tls.Config) error {
 	to.Certificates = []tls.Certificate{*pair}
 	return nil
 }
-
-type rolesKey struct{}
-
-// rolesOf are the roles of a caller.
-func rolesOf(ctx context.Context) role.Set {
-	roles, _ := ctx.Value(rolesKey{}).(role.Set)
-	return roles
-}
-
-// admit lets a call in, or says why not. It returns the call's context, with the caller's roles.
-func (b *boot) admit(ctx context.Context, method string) (context.Context, role.Set, error) {
-	roles := role.MakeSet(role.Reader)
-	if b.config() != nil {
-		info, ok := peer.FromContext(ctx)
-		if !ok {
-			return ctx, role.Zero, status.Error(codes.Unauthenticated, "no peer")
-		}
-		transport, ok := info.AuthInfo.(credentials.TLSInfo)
-		if !ok || len(transport.State.PeerCertificates) == 0 {
-			return ctx, role.Zero, status.Error(codes.Unauthenticated, "no client certificate")
-		}
-		roles, _ = role.Parse(transport.State.PeerCertificates[0].Subject.Organization)
-	}
-	ctx = context.WithValue(ctx, rolesKey{}, roles)
-	if sent, ok := metadata.FromIncomingContext(ctx); ok {
-		for _, node := range append(sent.Get("node"), sent.Get("nodes")...) {
-			if node != b.node.address {
-				return ctx, roles, status.Errorf(codes.Unimplemented, "a simulated node passes no call on to %s: dial it", node)
-			}
-		}
-	}
-	if !mayCall(method, roles) {
-		return ctx, roles, status.Errorf(codes.PermissionDenied, "not authorized: %s", method)
-	}
-	if delay := b.node.Faults().Delay; delay > 0 {
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx, roles, status.FromContextError(ctx.Err()).Err()
-		case <-b.ctx.Done():
-			return ctx, roles, errGoingDown
-		}
-	}
-	return ctx, roles, nil
-}
-
-var errGoingDown = status.Error(codes.Unavailable, "the node is going down")
-
-// guard runs a call with the traps that wait for it, and remembers it.
-func (b *boot) guard(ctx context.Context, full string, call func(context.Context) error) (err error) {
-	name := shortMethod(full)
-	ctx, roles, err := b.admit(ctx, full)
-	defer func() {
-		b.node.mu.Lock()
-		defer b.node.mu.Unlock()
-		b.node.calls = append(b.node.calls, Call{Method: name, Roles: roles.Strings(), Code: status.Code(err).String()})
-	}()
-	if err != nil {
-		return err
-	}
-	if t := b.node.spring(name, before); t != nil {
-		if t.err != nil {
-			return t.err
-		}
-		b.node.crash(b)
-		return errGoingDown
-	}
-	err = call(ctx)
-	if t := b.node.spring(name, after); t != nil {
-		b.node.crash(b)
-	}
-	return err
-}
-
-func (b *boot) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
-	err = b.guard(ctx, info.FullMethod, func(ctx context.Context) error {
-		response, err = handler(ctx, request)
-		return err
-	})
-	return response, err
-}
-
-func (b *boot) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	return b.guard(stream.Context(), info.FullMethod, func(ctx context.Context) error {
-		return handler(server, &admittedStream{ServerStream: stream, ctx: ctx})
-	})
-}
-
-// admittedStream carries the caller's roles.
-type admittedStream struct {
-	grpc.ServerStream
-
-	ctx context.Context //nolint:containedctx // It is the stream's own context.
-}
-
-func (s *admittedStream) Context() context.Context { return s.ctx }
-
-// shortMethod names a method as Call has it.
-func shortMethod(full string) string {
-	path := strings.TrimPrefix(full, "/")
-	if name, ok := strings.CutPrefix(path, "machine.MachineService/"); ok {
-		return name
-	}
-	return path[strings.LastIndex(path[:strings.Index(path, "/")+1], ".")+1:]
-}
-
-// shortName is the last element of a path.
-func shortName(name string) string { return name[strings.LastIndex(name, "/")+1:] }
