@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	crds, err := harness.ReadCRDs(filepath.Join("..", "..", "config", "bootstrap", "crd", "bases"))
+	crds, err := harness.ReadCRDs(
+		filepath.Join("..", "..", "config", "bootstrap", "crd", "bases"), filepath.Join("..", "..", "config", "controlplane", "crd", "bases"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 
@@ -76,8 +77,13 @@ func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 		t.Fatalf("%s: %v", name, err)
 	}
 
+	group := "bootstrap"
+	if strings.HasPrefix(kind, "TalosControlPlane") {
+		group = "controlplane"
+	}
+
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "bootstrap.ichor.maesh.dev/v1alpha1",
+		"apiVersion": group + ".ichor.maesh.dev/v1alpha1",
 		"kind":       kind,
 		"metadata":   map[string]any{"name": name, "namespace": "default"},
 		"spec":       content,
@@ -154,23 +160,29 @@ func TestRules(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-
-			resource := "rule-" + strings.ToLower(strings.NewReplacer(" ", "-", "'", "").Replace(name))
-			err := api.Create(t.Context(), object(t, tc.kind, resource, tc.spec), client.FieldValidation("Strict"), client.DryRunAll)
-
-			switch {
-			case tc.want == "" && err != nil:
-				t.Errorf("refused: %v", err)
-			case tc.want != "" && err == nil:
-				t.Errorf("accepted; want a refusal with %q", tc.want)
-			case tc.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want)):
-				t.Errorf("refused with %v\nwant %q in it", err, tc.want)
-			}
-
-			if err != nil && strings.Contains(err.Error(), "s3cr3t") {
-				t.Errorf("the refusal shows the secret: %v", err)
-			}
+			apply(t, name, tc.kind, tc.spec, tc.want)
 		})
+	}
+}
+
+// apply has the API server judge an object. want is in the message of the refusal; empty: the object is accepted.
+func apply(t *testing.T, name, kind, spec, want string) {
+	t.Helper()
+
+	resource := "rule-" + strings.ToLower(strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(name))
+	err := api.Create(t.Context(), object(t, kind, resource, spec), client.FieldValidation("Strict"), client.DryRunAll)
+
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case want != "" && err == nil:
+		t.Errorf("accepted; want a refusal with %q", want)
+	case want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want)):
+		t.Errorf("refused with %v\nwant %q in it", err, want)
+	}
+
+	if err != nil && strings.Contains(err.Error(), "s3cr3t") {
+		t.Errorf("the refusal shows the secret: %v", err)
 	}
 }
 
@@ -235,8 +247,8 @@ func TestSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if len(crds.Items) != 5 {
-		t.Errorf("%d definitions, want 5", len(crds.Items))
+	if len(crds.Items) != 7 {
+		t.Errorf("%d definitions, want 7", len(crds.Items))
 	}
 
 	for i := range crds.Items {
