@@ -68,7 +68,7 @@ func scalarTables() model.Tables {
 	t := base("ScalarConfig")
 	t.Scalars = []model.ScalarRow{
 		{Go: "time.Duration", Pattern: `^[0-9]+s$`, Doc: "A duration.", Examples: []string{"5s"}, Reason: why},
-		{Go: "registry.Size", Base: model.NumberText, MinLength: 1, MaxLength: 9, Rule: "!self.contains('@')", Message: "no @", Examples: []string{"1GiB"}, Reason: why},
+		{Go: "registry.Size", MinLength: 1, MaxLength: 9, Rule: "!self.contains('@')", Message: "no @", Examples: []string{"1GiB"}, Reason: why},
 		{Go: "registry.Mode", Enum: []string{"off", "802.3ad"}, Reason: why},
 		{Go: "features/plain.Port", Base: model.IntOrString, Pattern: `^[0-9]+-[0-9]+$`, Examples: []string{"1-2"}, Reason: why},
 		{Go: "features/plain.Arg", Base: model.Arguments, Examples: []string{"a"}, Reason: why},

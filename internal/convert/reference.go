@@ -16,18 +16,11 @@ import (
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 )
 
-const (
-	// tagForm is the struct tag of a reference that says what its value becomes, where that is not a text.
-	tagForm   = "form"
-	formBytes = "bytes"
-	formPod   = "pod"
-)
-
 // refer moves what stands in a field into the Secret and sets the field that refers to it, where that is called for. It is false
 // for a field that stays as it is.
 func (w *walker) refer(out map[string]any, reference, plain reflect.StructField, node *yaml.Node, pointer string) bool {
 	name, _, _ := strings.Cut(reference.Tag.Get("json"), ",")
-	_, refused := plain.Tag.Lookup("refused")
+	refused := machineconfigv1alpha1.Refusal(plain) != ""
 
 	switch t := reference.Type; {
 	case t.Kind() == reflect.Map:
@@ -119,8 +112,9 @@ func (w *walker) referEntries(out map[string]any, name string, plain reflect.Str
 func (w *walker) move(node *yaml.Node, reference reflect.StructField, pointer string) (any, bool) {
 	text := node.Value
 
-	switch reference.Tag.Get(tagForm) {
-	case formBytes:
+	switch _, form, _ := machineconfigv1alpha1.Resolves(reference); form {
+	case machineconfigv1alpha1.FormText:
+	case machineconfigv1alpha1.FormBytes:
 		decoded, ok := decodeBase64(text)
 		if !ok {
 			w.s.fault(pointer, node.Line, "is no base64")
@@ -129,7 +123,7 @@ func (w *walker) move(node *yaml.Node, reference reflect.StructField, pointer st
 		}
 
 		text = decoded
-	case formPod:
+	case machineconfigv1alpha1.FormPod:
 		data, err := sigsyaml.Marshal(freeForm(node))
 		if err != nil {
 			w.s.fault(pointer, node.Line, "cannot be written as YAML")
@@ -141,11 +135,7 @@ func (w *walker) move(node *yaml.Node, reference reflect.StructField, pointer st
 	}
 
 	if !isValueSource(reference.Type) && reference.Type.Kind() == reflect.Pointer {
-		// As the API does: a single line has no newline at its end.
-		if line, rest, _ := strings.Cut(text, "\n"); rest == "" {
-			text = strings.TrimSuffix(line, "\r")
-		}
-
+		text = machineconfigv1alpha1.Credential(text)
 		w.credentials = append(w.credentials, pointer)
 
 		if text == "" {

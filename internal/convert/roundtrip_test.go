@@ -179,13 +179,9 @@ func valuesOf(result *convert.Result) machineconfigv1alpha1.Values {
 			return "", false
 		}
 
-		if value, ok := result.Secret.StringData[source.Key]; ok {
-			return value, true
-		}
+		value, ok := result.Secret.StringData[source.Key]
 
-		value, ok := result.Secret.Data[source.Key]
-
-		return string(value), ok
+		return value, ok
 	}
 }
 

@@ -3,7 +3,6 @@
 package convert
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -20,7 +19,6 @@ import (
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
-	"github.com/maesh-dev/ichor/internal/suggest"
 )
 
 // typed makes the document of the API from one that Talos takes. Presence in the file decides what is set: an explicit zero is
@@ -255,79 +253,6 @@ func (w *walker) structure(node *yaml.Node, t reflect.Type, pointer string) any 
 	return out
 }
 
-// notOffered says that a field is unknown, and which one may be meant.
-func notOffered(name string, known fields) string {
-	var names []string
-
-	for each, field := range known.byName {
-		if _, resolves := field.Tag.Lookup("resolves"); !resolves && refusal(field) == "" {
-			names = append(names, each)
-		}
-	}
-
-	near := cmp.Or(suggest.Nearest(name, names), suggest.Longer(name, names))
-
-	switch {
-	case near != "":
-		return fmt.Sprintf("unknown field; did you mean %s?", near)
-	case len(names) <= maxNamed:
-		return "unknown field; the fields here are " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
-	default:
-		return "unknown field"
-	}
-}
-
-// maxNamed bounds how many fields are named: a longer list helps nobody.
-const maxNamed = 12
-
-// refusal is why no patch can hold a field, empty for one that it can hold.
-func refusal(field reflect.StructField) string {
-	// A message begins with the field as the schema knows it; here the whole path is known.
-	_, why, _ := strings.Cut(field.Tag.Get("refused"), ": ")
-	if why != "" && !strings.Contains(why, "use ") {
-		why += "; remove the field"
-	}
-
-	return why
-}
-
-// refusedAt finds a field at or above a pointer that no patch can hold, and why. It is empty when there is none.
-func refusedAt(id merge.ID, pointer string) (above, why string) {
-	member, ok := reflect.TypeFor[machineconfigv1alpha1.Document]().FieldByName(id.Kind)
-	if !ok {
-		return "", ""
-	}
-
-	t := member.Type
-
-	for _, token := range tokensOf(pointer) {
-		t = target(t)
-		above += "/" + merge.EscapePointer(token)
-
-		switch t.Kind() {
-		case reflect.Struct:
-			fields := fieldsOf(t)
-
-			field, ok := fields.byName[token]
-			if !ok {
-				return "", ""
-			}
-
-			if _, referred := fields.references[token]; !referred && refusal(field) != "" {
-				return above, refusal(field)
-			}
-
-			t = field.Type
-		case reflect.Map, reflect.Slice:
-			t = t.Elem()
-		default:
-			return "", ""
-		}
-	}
-
-	return "", ""
-}
-
 // forget drops the secrets at and below a pointer that was told of already.
 func (w *walker) forget(pointer string) {
 	for each := range w.plain {
@@ -387,32 +312,6 @@ func freeForm(node *yaml.Node) any {
 	}
 
 	return value
-}
-
-// fields are those of a struct by JSON name, and by the field that each reference stands for.
-type fields struct {
-	byName     map[string]reflect.StructField
-	references map[string]reflect.StructField
-}
-
-func fieldsOf(t reflect.Type) fields {
-	out := fields{byName: map[string]reflect.StructField{}, references: map[string]reflect.StructField{}}
-
-	for _, field := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" || name == "-" || !field.IsExported() {
-			continue
-		}
-
-		out.byName[name] = field
-
-		if resolves, ok := field.Tag.Lookup("resolves"); ok {
-			plain, _, _ := strings.Cut(resolves, ",")
-			out.references[plain] = field
-		}
-	}
-
-	return out
 }
 
 // compare proves that Talos reads the same out of the patch as it did out of the file.

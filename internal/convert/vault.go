@@ -4,8 +4,8 @@ package convert
 
 import (
 	"fmt"
+	"maps"
 	"strings"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,23 +74,8 @@ func (v *vault) object() *corev1.Secret {
 		Type:       corev1.SecretTypeOpaque,
 	}
 
-	for key, value := range v.values {
-		if utf8.ValidString(value) {
-			if secret.StringData == nil {
-				secret.StringData = map[string]string{}
-			}
-
-			secret.StringData[key] = value
-
-			continue
-		}
-
-		if secret.Data == nil {
-			secret.Data = map[string][]byte{}
-		}
-
-		secret.Data[key] = []byte(value)
-	}
+	// What is no text was refused: it could not be referred to.
+	secret.StringData = maps.Clone(v.values)
 
 	return secret
 }

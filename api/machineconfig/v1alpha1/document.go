@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
-
-	kjson "sigs.k8s.io/json"
 )
 
 // talosVersion is the one apiVersion that Talos' documents have, and the legacy document's version.
@@ -106,90 +103,4 @@ func (d *Document) talosKind() string {
 	}
 
 	return string(d.Kind)
-}
-
-// DocumentFromTalosJSON reads a document in the form in which Talos writes it. A field that is not known is an error, and one
-// that no patch may set is a *RefusedError: nothing is dropped.
-func DocumentFromTalosJSON(data []byte) (*Document, error) {
-	var object map[string]json.RawMessage
-
-	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, errors.New("the document is no JSON object")
-	}
-
-	kind, err := kindOf(object)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, identity := range []string{"apiVersion", "kind", "version"} {
-		if (identity == "version") == (kind == KindConfig) {
-			delete(object, identity)
-		}
-	}
-
-	doc := &Document{Kind: kind}
-
-	member := doc.member(kind)
-	if member == nil {
-		return nil, fmt.Errorf("kind %q is not offered", kind)
-	}
-
-	content, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", kind, err)
-	}
-
-	strict, err := kjson.UnmarshalStrict(content, member)
-	if err := errors.Join(append(slices.Clone(strict), err)...); err != nil {
-		return nil, fmt.Errorf("%s: %w", kind, err)
-	}
-
-	walked := doc.walk()
-
-	if len(walked.stands) > 0 {
-		// They are ours: Talos knows no references.
-		return nil, fmt.Errorf("%s: unknown field %q", kind, walked.stands[0])
-	}
-
-	if len(walked.refused) > 0 {
-		return nil, &RefusedError{Kind: kind, Fields: walked.refused}
-	}
-
-	return doc, nil
-}
-
-// kindOf tells the kind of a document by what Talos goes by.
-func kindOf(object map[string]json.RawMessage) (DocumentKind, error) {
-	text := func(field string) string {
-		var s string
-		if json.Unmarshal(object[field], &s) != nil {
-			return ""
-		}
-
-		return s
-	}
-
-	if _, modern := object["kind"]; !modern {
-		if _, older := object["apiVersion"]; older {
-			return "", errors.New("the document has an apiVersion and no kind")
-		}
-
-		if version := text("version"); version != "" && version != talosVersion {
-			return "", fmt.Errorf("version %q is not known; want %s", version, talosVersion)
-		}
-
-		return KindConfig, nil
-	}
-
-	if text("apiVersion") != talosVersion {
-		return "", fmt.Errorf("%s: apiVersion is not %s", text("kind"), talosVersion)
-	}
-
-	kind := DocumentKind(text("kind"))
-	if _, renamed := talosKinds[kind]; renamed || kind == "" {
-		return "", fmt.Errorf("kind %q is not known", kind)
-	}
-
-	return kind, nil
 }

@@ -19,7 +19,6 @@ type talosEncoder struct {
 	refused    []RefusedField
 	references []found
 	faults     []ReferenceFault
-	stands     []string // paths of the fields that say where another field's value comes from
 
 	resolving bool   // whether references become values
 	values    Values // may be nil
@@ -93,13 +92,13 @@ func (e *talosEncoder) structValue(v reflect.Value, at place) (any, error) {
 
 		name := jsonName(field)
 
-		if message, refused := field.Tag.Lookup("refused"); refused {
+		if message := Refusal(field); message != "" {
 			e.refused = append(e.refused, RefusedField{Path: at.field(name).path, Message: message})
 
 			continue
 		}
 
-		if _, refers := field.Tag.Lookup(tagResolves); refers {
+		if _, _, refers := Resolves(field); refers {
 			// The field that it stands for comes before it.
 			e.resolve(out, v, field, fv, at)
 

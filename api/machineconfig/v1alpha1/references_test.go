@@ -104,16 +104,6 @@ func TestNoValuesAreMissingValues(t *testing.T) {
 	}
 }
 
-func TestTalosKnowsNoReferences(t *testing.T) {
-	_, err := machineconfigv1alpha1.DocumentFromTalosJSON(
-		[]byte(`{"apiVersion":"v1alpha1","kind":"WireguardConfig","name":"wg0","privateKeySecretRef":{"name":"wg","key":"private"}}`))
-
-	want := `WireguardConfig: unknown field "privateKeySecretRef"`
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 const pod = `# a comment
 ---
 apiVersion: v1

@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 )
 
@@ -58,6 +59,10 @@ func (*RefusedNumber) UnmarshalJSON([]byte) error { return nil }
 // MarshalJSON writes a zero, which the API server refuses like any other.
 func (RefusedNumber) MarshalJSON() ([]byte, error) { return []byte(`0`), nil }
 
+// Refusal is the message that refuses a field of a document's struct, empty for one that a patch may set. It begins with the field as the
+// schema knows it, and ": ".
+func Refusal(field reflect.StructField) string { return field.Tag.Get("refused") }
+
 // RefusedField is a field that a document sets and no patch may set.
 type RefusedField struct {
 	// Path leads to the field within the document's content: machine.registries.config[ghcr.io].auth.
@@ -84,7 +89,3 @@ func (e *RefusedError) Error() string {
 
 	return fmt.Sprintf("%s: %s", e.Kind, strings.Join(lines, "; "))
 }
-
-// Refused lists the fields that the document sets and that no patch may set, in a fixed order. The API server refuses such a
-// document; one that was stored before a rule existed can still hold them.
-func (d *Document) Refused() []RefusedField { return d.walk().refused }

@@ -11,18 +11,26 @@ import (
 	"strings"
 )
 
-// The struct tags of a field that says where another field's value comes from.
+// ValueForm says what the value of a reference becomes in the Talos document.
+type ValueForm string
+
+// The forms.
 const (
-	// tagResolves holds the JSON name of the other field.
-	tagResolves = "resolves"
-	// tagForm says what the value becomes, where it is not a text: formBytes or formPod.
-	tagForm = "form"
+	// FormText is the text as it is.
+	FormText ValueForm = ""
+	// FormBytes is the text in base64.
+	FormBytes ValueForm = "bytes"
+	// FormPod is the object that the text holds.
+	FormPod ValueForm = "pod"
 )
 
-const (
-	formBytes = "bytes"
-	formPod   = "pod"
-)
+// Resolves tells of a field of a document's struct whether it says where the value of a field beside it comes from: the JSON name of
+// that field, and the form that the value gets there.
+func Resolves(field reflect.StructField) (name string, form ValueForm, ok bool) {
+	name, ok = field.Tag.Lookup("resolves")
+
+	return name, ValueForm(field.Tag.Get("form")), ok
+}
 
 // found is a reference and the place in the Talos document that its value goes to.
 type found struct {
@@ -35,17 +43,15 @@ type target struct {
 	object map[string]any // the Talos object that holds it
 	name   string
 	place  place
-	form   string
+	form   ValueForm
 	list   bool // entries are items of the form NAME=value
 }
 
 // resolve sets the field that a reference stands for. A fault is noted and does not end the walk.
 func (e *talosEncoder) resolve(object map[string]any, owner reflect.Value, field reflect.StructField, v reflect.Value, parent place) {
 	at := parent.field(jsonName(field))
-	name := field.Tag.Get(tagResolves)
-	to := target{object: object, name: name, place: parent.field(name), form: field.Tag.Get(tagForm), list: isList(owner, name)}
-
-	e.stands = append(e.stands, at.path)
+	name, form, _ := Resolves(field)
+	to := target{object: object, name: name, place: parent.field(name), form: form, list: isList(owner, name)}
 
 	switch from := v.Interface().(type) {
 	case *SecretKeyReference:
@@ -76,7 +82,7 @@ func isList(owner reflect.Value, name string) bool {
 
 func (e *talosEncoder) reference(to target, from *ValueSource, at place) (Reference, bool) {
 	source, ok := from.source()
-	ref := Reference{Path: at.path, Field: to.place.pointer, Pod: to.form == formPod, Source: source}
+	ref := Reference{Path: at.path, Field: to.place.pointer, Pod: to.form == FormPod, Source: source}
 
 	if !ok {
 		e.fault(ref, "set exactly one of secretKeyRef and configMapKeyRef")
@@ -179,7 +185,7 @@ func (e *talosEncoder) items(to target, from []ValueSource, at place) {
 }
 
 // take notes a reference and gets its value in the form that Talos wants. A walk that resolves nothing gets none.
-func (e *talosEncoder) take(ref Reference, to place, form string) (any, bool) {
+func (e *talosEncoder) take(ref Reference, to place, form ValueForm) (any, bool) {
 	e.references = append(e.references, found{Reference: ref, pointer: to.pointer})
 
 	if !e.resolving {
@@ -199,7 +205,7 @@ func (e *talosEncoder) take(ref Reference, to place, form string) (any, bool) {
 
 	most := 0
 	if ref.Credential {
-		value, most = oneLine(value), MaxCredential
+		value, most = Credential(value), MaxCredential
 	}
 
 	if err := CheckValue(value, most); err != nil {
@@ -211,9 +217,9 @@ func (e *talosEncoder) take(ref Reference, to place, form string) (any, bool) {
 	switch {
 	case ref.Credential && value == "":
 		e.fault(ref, ref.Source.String()+" is empty")
-	case form == formBytes:
+	case form == FormBytes:
 		return base64.StdEncoding.EncodeToString([]byte(value)), true
-	case form == formPod:
+	case form == FormPod:
 		pod, err := decodePod(value, ref.Source.Kind == SourceSecret)
 		if err == nil {
 			return pod, true
@@ -227,9 +233,9 @@ func (e *talosEncoder) take(ref Reference, to place, form string) (any, bool) {
 	return nil, false
 }
 
-// oneLine drops the newline with which many tools end a file of one line. A value of several lines, such as a key in PEM, is
-// kept as it is.
-func oneLine(value string) string {
+// Credential is the credential in the value of a Secret's key: without the newline with which many tools end a file of one line. A value
+// of several lines, such as a key in PEM, is kept as it is.
+func Credential(value string) string {
 	line, rest, found := strings.Cut(value, "\n")
 	if !found || rest != "" {
 		return value

@@ -30,27 +30,6 @@ func CheckValue(value string, most int) error {
 	}
 }
 
-// unmarshalNumberText reads a string, or a number as its text.
-func unmarshalNumberText(data []byte, out *string) error {
-	var number json.Number
-
-	if len(data) > 0 && data[0] != '"' {
-		if err := json.Unmarshal(data, &number); err != nil {
-			return errors.New("want a string or a number")
-		}
-
-		*out = number.String()
-
-		return nil
-	}
-
-	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("want a string or a number: %w", err)
-	}
-
-	return nil
-}
-
 // unmarshalArguments reads a list of strings, or one string as a list of one.
 func unmarshalArguments(data []byte, out *[]string) error {
 	if len(data) > 0 && data[0] == '[' {
@@ -67,8 +46,7 @@ func unmarshalArguments(data []byte, out *[]string) error {
 
 	var one string
 
-	// Talos takes a number for its text as well.
-	if err := unmarshalNumberText(data, &one); err != nil {
+	if err := json.Unmarshal(data, &one); err != nil {
 		return errors.New("want a string or a list of strings")
 	}
 

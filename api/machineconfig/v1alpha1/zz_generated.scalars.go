@@ -25,11 +25,6 @@ type AuditStage string
 // +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`
 type BlockByteSize string
 
-// UnmarshalJSON takes a string, and a number as its text: Talos writes some values of this type as numbers.
-func (v *BlockByteSize) UnmarshalJSON(data []byte) error {
-	return unmarshalNumberText(data, (*string)(v))
-}
-
 // +kubebuilder:validation:Enum="luks2"
 type BlockEncryptionProviderType string
 
@@ -40,9 +35,6 @@ type BlockFilesystemType string
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:Pattern=`^-?[0-9]+(\.[0-9]+)? ?(%|([kKMGTPE]i?)?B?)$`
 type BlockSize string
-
-// UnmarshalJSON takes a string, and a number as its text: Talos writes some values of this type as numbers.
-func (v *BlockSize) UnmarshalJSON(data []byte) error { return unmarshalNumberText(data, (*string)(v)) }
 
 // +kubebuilder:validation:Enum="partition";"disk";"directory"
 type BlockVolumeType string
@@ -418,11 +410,6 @@ type V1alpha1Base64Bytes []byte
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`
 type V1alpha1DiskSize string
-
-// UnmarshalJSON takes a string, and a number as its text: Talos writes some values of this type as numbers.
-func (v *V1alpha1DiskSize) UnmarshalJSON(data []byte) error {
-	return unmarshalNumberText(data, (*string)(v))
-}
 
 // A URL without user and password.
 // +kubebuilder:validation:MinLength=1

@@ -286,7 +286,7 @@ func TestRoundTripOfMaximalDocuments(t *testing.T) {
 				written := toJSON(t, canonical(t, readOne(t, want)))
 				compareLeaves(t, kind, want, written)
 
-				again, err := machineconfigv1alpha1.DocumentFromTalosJSON(withoutRefused(t, written))
+				again, err := fromTalosJSON(withoutRefused(t, written))
 				if err != nil {
 					t.Fatalf("read back: %v\n%s", err, written)
 				}
@@ -315,7 +315,7 @@ func encodeJSON(t *testing.T, c config.Provider) []byte {
 func withoutRefused(t *testing.T, source []byte) []byte {
 	t.Helper()
 
-	_, err := machineconfigv1alpha1.DocumentFromTalosJSON(source)
+	_, err := fromTalosJSON(source)
 
 	if refused, ok := errors.AsType[*machineconfigv1alpha1.RefusedError](err); ok {
 		return without(t, source, refused.Fields)

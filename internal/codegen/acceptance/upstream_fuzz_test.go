@@ -95,11 +95,11 @@ func fuzzUpstream[T any](f *testing.F, kind, path string) {
 		upstreamFiller(data).Fill(value)
 
 		document := r.document(t, encode(t, value))
-		typed, err := machineconfigv1alpha1.DocumentFromTalosJSON(document)
+		typed, err := fromTalosJSON(document)
 
 		if refused, ok := errors.AsType[*machineconfigv1alpha1.RefusedError](err); ok {
 			document = without(t, document, refused.Fields)
-			typed, err = machineconfigv1alpha1.DocumentFromTalosJSON(document)
+			typed, err = fromTalosJSON(document)
 		}
 
 		if err != nil {

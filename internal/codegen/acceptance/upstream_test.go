@@ -237,7 +237,7 @@ func roundTrip(t *testing.T, r upstreamRoot, content string) {
 
 	document := r.document(t, []byte(content))
 
-	typed, err := machineconfigv1alpha1.DocumentFromTalosJSON(document)
+	typed, err := fromTalosJSON(document)
 	if err != nil {
 		t.Fatalf("typed: %v", err)
 	}

@@ -95,7 +95,7 @@ func scalarMarkers(s *model.Scalar) []string {
 	}
 
 	switch s.Base {
-	case model.String, model.NumberText, model.Bytes:
+	case model.String, model.Bytes:
 		if s.MinLength != 0 {
 			out = append(out, fmt.Sprintf("%sMinLength=%d", validation, s.MinLength))
 		}

@@ -77,9 +77,6 @@ type Base int
 const (
 	// String is a JSON string.
 	String Base = iota
-	// NumberText is a JSON string for users; a number is accepted when a Talos document is read, because Talos writes some
-	// values of such types as numbers.
-	NumberText
 	// Integer is a JSON integer.
 	Integer
 	// IntOrString is either.

@@ -31,11 +31,11 @@ func everywhere() []model.ScalarRow {
 			Doc: "A CEL expression.", Examples: []string{`disk.transport == "nvme"`}, Reason: textual,
 		},
 		{
-			Go: "config/types/block.ByteSize", Base: model.NumberText, Pattern: `^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`, MaxLength: 32,
+			Go: "config/types/block.ByteSize", Pattern: `^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`, MaxLength: 32,
 			Doc: "A size such as 10GiB.", Examples: []string{"10GiB", "2.5GB", "1073741824"}, Reason: textual,
 		},
 		{
-			Go: "config/types/block.Size", Base: model.NumberText, Pattern: `^-?[0-9]+(\.[0-9]+)? ?(%|([kKMGTPE]i?)?B?)$`, MaxLength: 32,
+			Go: "config/types/block.Size", Pattern: `^-?[0-9]+(\.[0-9]+)? ?(%|([kKMGTPE]i?)?B?)$`, MaxLength: 32,
 			Doc:      "A size, or a share of the disk such as 50%. Negative: what is left free (Talos 1.13).",
 			Examples: []string{"50%", "10GiB", "-5GiB"}, Reason: textual,
 		},
@@ -119,7 +119,7 @@ func ofTheLegacyDocument() []model.ScalarRow {
 			Examples: []string{"AQID"}, Reason: "bytes in base64",
 		},
 		{
-			Go: "config/types/v1alpha1.DiskSize", Base: model.NumberText, Pattern: `^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`, MaxLength: 32,
+			Go: "config/types/v1alpha1.DiskSize", Pattern: `^[0-9]+(\.[0-9]+)? ?([kKMGTPE]i?)?B?$`, MaxLength: 32,
 			Doc: "A size such as 100GB.", Examples: []string{"100 GB", "10GiB"}, Reason: "a string or a number of bytes",
 		},
 		{
