@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/installation"
 	"github.com/maesh-dev/ichor/test/scale"
 )
 
@@ -23,6 +24,9 @@ const (
 
 	// Writes that are the cluster's and not a machine's: its other Secrets, and the status of its settings and patches.
 	maxClusterWrites = 50
+
+	// Events that are the cluster's.
+	maxClusterEvents = 5
 
 	// What a manager may take in comparison with the same writes and renders in a bare loop.
 	maxLoopTime = 1.5
@@ -134,7 +138,7 @@ func (b *machinesBench) results() []result {
 	return []result{
 		limited(prefix+"writes for a Machine, the most", float64(len(b.machine)), units, maxWritesPerMachine, strings.Join(b.machine, ", ")),
 		limited(prefix+"writes for the cluster", float64(b.cluster), units, maxClusterWrites, "its other Secrets, status of settings and patches"),
-		told(prefix+"events", float64(b.events), units, "not among the writes"),
+		limited(prefix+"events", float64(b.events), units, float64(b.machines+maxClusterEvents), "one for each Machine; not among the writes"),
 		limited(prefix+"time", float64(manager)/float64(bare), times, maxLoopTime,
 			fmt.Sprintf("%v, bare loop %v, medians of %d rounds", manager.Round(time.Millisecond), bare.Round(time.Millisecond), len(b.managers))),
 	}
@@ -149,7 +153,7 @@ func (b *machinesBench) manager(ctx context.Context, namespace string) (measured
 		return round{}, err
 	}
 
-	requests, err := b.world.FollowRequests(scale.ManagerUser)
+	requests, err := b.world.FollowRequests(installation.ManagerUser)
 	if err != nil {
 		return round{}, err
 	}
@@ -252,7 +256,7 @@ func (b *machinesBench) steady(ctx context.Context, namespace string) (results [
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	requests, err := b.world.FollowRequests(scale.ManagerUser)
+	requests, err := b.world.FollowRequests(installation.ManagerUser)
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +280,7 @@ func (b *machinesBench) steady(ctx context.Context, namespace string) (results [
 	}
 
 	// The first pass may read live what a new manager has not seen yet, but write nothing.
-	if _, err = reconciled(ctx, process, b.machines); err != nil {
+	if _, err = reconciled(ctx, b.world, process, b.machines); err != nil {
 		return nil, err
 	}
 
@@ -287,7 +291,7 @@ func (b *machinesBench) steady(ctx context.Context, namespace string) (results [
 	first := total.live
 	total.live = nil
 
-	reconciles, err := reconciled(ctx, process, (1+steadyPasses)*b.machines)
+	reconciles, err := reconciled(ctx, b.world, process, (1+steadyPasses)*b.machines)
 	if err != nil {
 		return nil, err
 	}
@@ -307,9 +311,11 @@ func (b *machinesBench) steady(ctx context.Context, namespace string) (results [
 }
 
 // reconciled waits for so many reconciles of TalosConfigs, and returns how many there were.
-func reconciled(ctx context.Context, process *harness.Provider, want int) (int, error) {
+func reconciled(ctx context.Context, world *scale.World, process *harness.Provider, want int) (int, error) {
 	for {
-		reconciles, err := scale.Reconciles(ctx, process, "talosconfig")
+		ended, err := world.Reconciles(ctx, process)
+		reconciles := ended["talosconfig"]
+
 		if err != nil || reconciles >= want {
 			return reconciles, err
 		}

@@ -23,6 +23,13 @@ type sizes struct {
 	renderRounds, renderCalls int
 
 	machines, machineRounds int
+
+	configs int
+
+	hostileTries int
+
+	// settling is how long a process must have been quiet, or its memory have stopped to shrink, to be at rest.
+	settling time.Duration
 }
 
 // part is one group of promises.
@@ -34,17 +41,22 @@ type part struct {
 var parts = []part{
 	{"render", measureRender},
 	{"machines", measureMachines},
+	{"memory", measureMemory},
+	{"hostile", measureHostile},
 }
 
 func main() {
 	var s sizes
 
-	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines")
+	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines, memory, hostile")
 
 	flag.IntVar(&s.renderRounds, "rounds", 15, "interleaved rounds for each comparison of renders")
 	flag.IntVar(&s.renderCalls, "calls", 40, "renders in a round")
 	flag.IntVar(&s.machines, "machines", 1000, "Machines in a round of the part machines")
 	flag.IntVar(&s.machineRounds, "machine-rounds", 5, "interleaved rounds of the part machines")
+	flag.IntVar(&s.configs, "configs", 10_000, "TalosConfigs of the part memory")
+	flag.IntVar(&s.hostileTries, "tries", 3, "tries for each patch of the part hostile")
+	flag.DurationVar(&s.settling, "settling", 10*time.Second, "how long memory must have stopped to shrink to be that of a process at rest")
 	flag.Parse()
 	ctrl.SetLogger(harness.NewLogger(io.Discard))
 

@@ -10,7 +10,7 @@ import (
 )
 
 // small sizes prove that each part works, and what does not depend on the machine.
-var small = sizes{machines: 30, machineRounds: 1}
+var small = sizes{machines: 30, machineRounds: 1, configs: 20, hostileTries: 1}
 
 // TestMachines counts the writes and the live reads of a fleet at the API server. How long it takes is for the benchmark to judge.
 func TestMachines(t *testing.T) {
@@ -28,6 +28,30 @@ func TestMachines(t *testing.T) {
 			g.Expect(each.ok()).To(BeTrue(), "%s: %s (%s)", each.name, amount(each.measured, each.unit), each.note)
 		}
 	}
+}
+
+// TestMemory keeps the measurement alive. A few TalosConfigs say nothing about many.
+func TestMemory(t *testing.T) {
+	g := NewWithT(t)
+
+	results, err := measureMemory(t.Context(), small)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(results).To(HaveLen(5))
+
+	for _, each := range results {
+		g.Expect(each.ok()).To(BeTrue(), "%s: %s", each.name, amount(each.measured, each.unit))
+		g.Expect(each.measured).To(BeNumerically(">", 1))
+	}
+}
+
+// TestHostile has every hostile patch answered. How fast is for the benchmark to judge.
+func TestHostile(t *testing.T) {
+	g := NewWithT(t)
+
+	results, err := measureHostile(t.Context(), small)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(named(results, "hostile patches: slowest answer").measured).To(BeNumerically(">", 0))
+	g.Expect(named(results, "hostile patches: manager's memory").note).To(ContainSubstring("answered with"))
 }
 
 func named(results []result, name string) result {

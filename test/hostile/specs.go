@@ -35,6 +35,15 @@ func Specs() map[string]string {
 		return `{"layer":"Cluster","clusterName":"a","documents":[` + strings.Join(all, ",") + `]}`
 	}
 
+	// volumes have an expression for the disk selector each.
+	volumes := func(expression string) string {
+		encoded, _ := json.Marshal(expression) //nolint:errchkjson // it is a text
+
+		return documents(128, func(i int) string {
+			return fmt.Sprintf(`{"kind":"UserVolumeConfig","userVolumeConfig":{"name":"v%d","provisioning":{"diskSelector":{"match":%s}}}}`, i, encoded)
+		})
+	}
+
 	file := func(content string) string {
 		encoded, _ := json.Marshal(content) //nolint:errchkjson // it is a text
 
@@ -63,6 +72,10 @@ func Specs() map[string]string {
 		"comprehensions": documents(128, func(i int) string {
 			return fmt.Sprintf(`{"kind":"UserVolumeConfig","userVolumeConfig":{"name":"v%d","provisioning":{"diskSelector":{"match":"%strue%s"}}}}`, i, strings.Repeat("[1].map(x,", 80), strings.Repeat(")", 80))
 		}),
+		"regular expressions":        volumes(`disk.model.matches('` + fill("(x+x+)+", 1700) + `y')`),
+		"nested regular expressions": volumes(`disk.model.matches('` + strings.Repeat("(", 500) + "x" + strings.Repeat(")*", 500) + `')`),
+		"repeated regular expressions": volumes(
+			`disk.model.matches('` + fill("(((x{1,9}){1,9}){1,9})|", 1700) + `y')`),
 		"one long expression": documents(1, func(int) string {
 			return `{"kind":"OOMConfig","oomConfig":{"triggerExpression":"` + fill("true||", Largest-1000) + `true"}}`
 		}),

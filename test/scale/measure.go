@@ -57,23 +57,58 @@ func kilobytes(status []byte, name string) (uint64, error) {
 	return 0, fmt.Errorf("no %s", name)
 }
 
+// ProcessorTime is how long the processors have worked for a process. It needs Linux.
+func ProcessorTime(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+
+	// The name in parentheses may have spaces; the time for the program and that for the kernel are the 12th and 13th fields behind it.
+	_, rest, _ := strings.Cut(string(stat), ") ")
+
+	fields := strings.Fields(rest)
+	if len(fields) < kernelTime+1 {
+		return 0, fmt.Errorf("processor time of process %d: too few fields", pid)
+	}
+
+	ticks := int64(0)
+
+	for _, field := range fields[kernelTime-1 : kernelTime+1] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
+		}
+
+		ticks += n
+	}
+
+	return time.Duration(ticks) * tick, nil
+}
+
+const (
+	// kernelTime is the position of the field behind the name.
+	kernelTime = 12
+
+	// tick is the unit of these fields, the same for all programs on Linux.
+	tick = 10 * time.Millisecond
+)
+
 // ForgetPeak has the peak of a process begin anew.
 func ForgetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }
 
-// settling is how long the memory of a process must have stopped to shrink.
-const settling = 10 * time.Second
-
-// SettledMemory has a manager collect its garbage and waits until it has given back to the kernel what it does not need.
-func SettledMemory(ctx context.Context, manager *harness.Provider) (Memory, error) {
-	return settled(ctx, manager.PID(), func() error { return CollectGarbage(ctx, manager) })
+// SettledMemory has a manager collect its garbage and waits until it has given back to the kernel what it does not need, and has not given
+// back more for so long.
+func (w *World) SettledMemory(ctx context.Context, manager *harness.Provider, settling time.Duration) (Memory, error) {
+	return settled(ctx, manager.PID(), settling, func() error { return w.CollectGarbage(ctx, manager) })
 }
 
 // CollectGarbage has a manager collect its garbage. The profile that it gives is not of interest: its parameter is the only way to a
 // collection from outside.
-func CollectGarbage(ctx context.Context, manager *harness.Provider) error {
-	_, err := Diagnostics(ctx, manager, collectPath)
+func (w *World) CollectGarbage(ctx context.Context, manager *harness.Provider) error {
+	_, err := w.diagnostics.Get(ctx, manager, collectPath)
 
 	return err
 }
@@ -81,13 +116,13 @@ func CollectGarbage(ctx context.Context, manager *harness.Provider) error {
 const collectPath = "/debug/pprof/heap?gc=1"
 
 // SettledServerMemory is SettledMemory of the API server.
-func (w *World) SettledServerMemory(ctx context.Context) (Memory, error) {
+func (w *World) SettledServerMemory(ctx context.Context, settling time.Duration) (Memory, error) {
 	pid, err := w.PID(tools.KubeAPIServer)
 	if err != nil {
 		return Memory{}, err
 	}
 
-	return settled(ctx, pid, func() error { return w.CollectServerGarbage(ctx) })
+	return settled(ctx, pid, settling, func() error { return w.CollectServerGarbage(ctx) })
 }
 
 // CollectServerGarbage has the API server collect its garbage.
@@ -102,10 +137,13 @@ func (w *World) CollectServerGarbage(ctx context.Context) error {
 	return err
 }
 
-func settled(ctx context.Context, pid int, collect func() error) (Memory, error) {
-	var least Memory
+func settled(ctx context.Context, pid int, settling time.Duration, collect func() error) (Memory, error) {
+	var (
+		least Memory
+		since time.Time
+	)
 
-	for since := time.Now(); time.Since(since) < settling; {
+	for {
 		if err := collect(); err != nil {
 			return Memory{}, err
 		}
@@ -120,44 +158,43 @@ func settled(ctx context.Context, pid int, collect func() error) (Memory, error)
 			least, since = now, time.Now()
 		}
 
+		if time.Since(since) >= settling {
+			return least, nil
+		}
+
 		if err = Pause(ctx, time.Second); err != nil {
 			return Memory{}, err
 		}
 	}
-
-	return least, nil
 }
 
-// Reconciles returns how many reconciles of a controller have ended, from the manager's metrics.
-func Reconciles(ctx context.Context, manager *harness.Provider, controller string) (int, error) {
-	metrics, err := Diagnostics(ctx, manager, "/metrics")
+// Reconciles returns how many reconciles of each controller have ended, from the manager's metrics.
+func (w *World) Reconciles(ctx context.Context, manager *harness.Provider) (map[string]int, error) {
+	metrics, err := w.diagnostics.Get(ctx, manager, "/metrics")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 
-	total := 0.0
+	ended := map[string]int{}
 
 	for line := range strings.Lines(string(metrics)) {
-		if !strings.HasPrefix(line, `controller_runtime_reconcile_total{controller="`+controller+`"`) {
+		series, text, _ := strings.Cut(line, "} ")
+
+		labels, ok := strings.CutPrefix(series, `controller_runtime_reconcile_total{controller="`)
+		if !ok {
 			continue
 		}
 
-		fields := strings.Fields(line)
-
-		value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+		value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil {
-			return 0, fmt.Errorf("metrics: %w", err)
+			return nil, fmt.Errorf("metrics: %w", err)
 		}
 
-		total += value
+		controller, _, _ := strings.Cut(labels, `"`)
+		ended[controller] += int(value)
 	}
 
-	return int(total), nil
-}
-
-// Diagnostics gets a path of the manager's diagnostics endpoint.
-func Diagnostics(ctx context.Context, manager *harness.Provider, path string) ([]byte, error) {
-	return get(ctx, http.DefaultClient, "http://"+manager.DiagnosticsAddress+path)
+	return ended, nil
 }
 
 func get(ctx context.Context, httpClient *http.Client, url string) (content []byte, err error) {

@@ -7,22 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/maesh-dev/ichor/bootstrap/setup"
 	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/installation"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
-// The manager's ServiceAccount, as an installation has it.
 const (
-	managerNamespace = "ichor-bootstrap-system"
-	ManagerUser      = "system:serviceaccount:" + managerNamespace + ":ichor-bootstrap-manager"
+	pollInterval = 100 * time.Millisecond
+
+	// diagnosticsTimeout bounds the start of an endpoint on a busy machine.
+	diagnosticsTimeout = time.Minute
 )
 
 // BareUser is who writes what a manager is compared with.
@@ -35,11 +35,12 @@ type World struct {
 	// Admin reads live and may do everything.
 	Admin client.Client
 
-	root       string
-	dir        string
-	program    string
-	kubeconfig string
-	webhooks   harness.WebhookServer
+	dir         string
+	program     string
+	kubeconfig  string
+	components  installation.Components
+	webhooks    harness.WebhookServer
+	diagnostics *installation.Diagnostics
 }
 
 // Options say what a world has besides an API server.
@@ -63,30 +64,31 @@ func Start(ctx context.Context, options Options) (*World, error) {
 		return nil, err
 	}
 
-	w := &World{root: root, dir: dir}
-	if err = w.start(ctx, options); err != nil {
+	w := &World{dir: dir}
+	if err = w.start(ctx, root, options); err != nil {
 		return nil, errors.Join(err, w.Stop())
 	}
 
 	return w, nil
 }
 
-func (w *World) start(ctx context.Context, options Options) error {
+func (w *World) start(ctx context.Context, root string, options Options) error {
 	var err error
 	if w.program, err = harness.BuildProvider(ctx, "bootstrap", w.dir); err != nil {
 		return err
 	}
 
-	crds, err := w.crds(ctx)
+	if w.components, err = installation.ReadBootstrap(ctx, root); err != nil {
+		return err
+	}
+
+	crds, err := w.components.Definitions(ctx)
 	if err != nil {
 		return err
 	}
 
 	w.ManagementCluster, err = harness.StartManagementCluster(ctx, harness.Options{
-		CRDs:              crds,
-		Manifests:         []string{filepath.Join(w.root, "config", "bootstrap", "rbac", "role.yaml")},
-		Audit:             options.Audit,
-		ControllerManager: options.GarbageCollector,
+		CRDs: crds, Audit: options.Audit, ControllerManager: options.GarbageCollector,
 	})
 	if err != nil {
 		return err
@@ -96,34 +98,21 @@ func (w *World) start(ctx context.Context, options Options) error {
 		return err
 	}
 
-	// Of the installation, what gives the manager its rights.
-	err = w.Admin.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "ichor-bootstrap-manager"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "manager-role"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: ManagerUser}},
-	})
-	if err != nil {
+	if err = w.Apply(ctx, installation.Rights(w.components.Others)...); err != nil {
 		return err
 	}
 
-	if w.kubeconfig, err = w.UserKubeconfig(ManagerUser, "system:serviceaccounts", "system:serviceaccounts:"+managerNamespace); err != nil {
+	if w.diagnostics, err = installation.NewDiagnostics(ctx, w.Admin); err != nil {
 		return err
 	}
 
-	w.webhooks, err = w.NewWebhookServer("ichor-bootstrap-manager")
+	if w.kubeconfig, err = w.UserKubeconfig(installation.ManagerUser, installation.ManagerGroups...); err != nil {
+		return err
+	}
+
+	w.webhooks, err = w.NewWebhookServer(installation.ManagerAccount)
 
 	return err
-}
-
-func (w *World) crds(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	crds, err := harness.CAPICRDs(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	own, err := harness.ReadCRDs(filepath.Join(w.root, "config", "bootstrap", "crd", "bases"))
-
-	return append(crds, own...), err
 }
 
 // Stop ends everything and removes what it has written.
@@ -136,33 +125,41 @@ func (w *World) Stop() error {
 	return errors.Join(err, os.RemoveAll(w.dir))
 }
 
-// StartManager starts a manager that serves the world's webhooks, and waits until it is ready. Its requests are limited by the API
+// StartManager starts a manager that serves the world's webhooks, and waits until it is ready and tells of itself. Its requests are limited by the API
 // server alone unless the flags say otherwise.
 func (w *World) StartManager(ctx context.Context, name string, flags ...string) (*harness.Provider, error) {
-	return w.StartProvider(ctx, w.ManagerOptions(name, w.webhooks, flags...))
+	manager, err := w.StartProvider(ctx, w.ManagerOptions(name, w.webhooks, flags...))
+	if err != nil {
+		return nil, err
+	}
+
+	var failure error
+
+	// The endpoints start one after the other.
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, diagnosticsTimeout, true, func(ctx context.Context) (bool, error) {
+		_, failure = w.diagnostics.Get(ctx, manager, "/metrics")
+
+		return failure == nil, nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("diagnostics of %s: %w", name, err), failure, manager.Kill())
+	}
+
+	return manager, nil
 }
 
 // ManagerOptions are those of a manager with webhooks of its own.
 func (w *World) ManagerOptions(name string, webhooks harness.WebhookServer, flags ...string) harness.ProviderOptions {
 	return harness.ProviderOptions{
 		Name: name, Program: w.program, Kubeconfig: w.kubeconfig, Webhooks: webhooks,
-		Args: append([]string{"--insecure-diagnostics", "--kube-api-qps=-1"}, flags...),
+		Args: append([]string{"--kube-api-qps=-1"}, flags...),
 	}
 }
 
 // InstallWebhooks has the API server ask the manager that StartManager has started.
 func (w *World) InstallWebhooks(ctx context.Context) error {
-	content, err := os.ReadFile(filepath.Join(w.root, "config", "bootstrap", "webhook", "manifests.yaml"))
-	if err != nil {
-		return err
-	}
-
-	configurations, err := harness.DecodeYAML(content)
-	if err != nil {
-		return fmt.Errorf("webhooks: %w", err)
-	}
-
-	if err = w.PointWebhooks(w.webhooks, configurations...); err != nil {
+	configurations := w.components.Webhooks()
+	if err := w.PointWebhooks(w.webhooks, configurations...); err != nil {
 		return err
 	}
 

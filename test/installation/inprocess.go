@@ -21,7 +21,7 @@ const syncTimeout = time.Minute
 // Start installs the components into the management cluster, starts a manager in this process, and waits until it works.
 // Every request of the manager goes through wrap, if there is one. The function that is returned stops the manager.
 func (c Components) Start(ctx context.Context, cluster *harness.ManagementCluster, wrap func(http.RoundTripper) http.RoundTripper) (func() error, error) {
-	webhooks, err := cluster.NewWebhookServer("ichor-bootstrap-manager")
+	webhooks, err := cluster.NewWebhookServer(ManagerAccount)
 	if err != nil {
 		return nil, err
 	}
