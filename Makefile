@@ -16,9 +16,10 @@ GOLANGCI_LINT := $(BIN)/tools/golangci-lint
 
 # More flags for go test, for example TESTFLAGS='-run Merge -count 1'.
 TESTFLAGS ?=
-# More flags for make bench, and how many seeds make test-long tries.
+# More flags for make bench, and how many seeds make test-long tries, each for how long.
 BENCHFLAGS ?=
 SEEDS ?= 5
+TURMOIL ?= 3m
 # How long each fuzz target runs.
 FUZZTIME ?= 1m
 
@@ -152,8 +153,8 @@ test-unit: ## Tests that need no test tools, with the race detector: the inner l
 		grep -v github.com/maesh-dev/ichor/test/ | cut -d ' ' -f 1)
 
 .PHONY: test-long
-test-long: test-tools ## Tests that find more the longer they run: managers killed at random for a minute, with several seeds
-	go test -count=1 -timeout 60m -v ./test/rivals -turmoil 1m -seeds $(SEEDS)
+test-long: test-tools ## Tests that find more the longer they run: managers killed at random for TURMOIL, with SEEDS seeds
+	go test -count=1 -timeout 0 -v ./test/rivals -turmoil $(TURMOIL) -seeds $(SEEDS)
 
 .PHONY: test-tools
 test-tools: ## Build the real API server, etcd and CAPI that the tests run (cached; some minutes at first)

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,9 @@ type history struct {
 	mu     sync.Mutex
 	fault  error
 	byName map[string]map[types.UID]map[[sha256.Size]byte]bool
+
+	// owned are the Secrets that each TalosConfig has ever had, by the UIDs of both.
+	owned map[types.UID]map[types.UID]bool
 }
 
 // recordSecrets begins before there is any Secret, and goes on until ctx is done.
@@ -31,7 +35,7 @@ func recordSecrets(ctx context.Context, c client.WithWatch) (*history, error) {
 		return nil, err
 	}
 
-	h := &history{byName: map[string]map[types.UID]map[[sha256.Size]byte]bool{}}
+	h := &history{byName: map[string]map[types.UID]map[[sha256.Size]byte]bool{}, owned: map[types.UID]map[types.UID]bool{}}
 
 	go func() {
 		defer events.Stop()
@@ -68,6 +72,14 @@ func (h *history) note(event watch.Event) {
 	}
 
 	h.byName[secret.Name][secret.UID][content(secret)] = true
+
+	if owner := metav1.GetControllerOf(secret); owner != nil && owner.Kind == "TalosConfig" {
+		if h.owned[owner.UID] == nil {
+			h.owned[owner.UID] = map[types.UID]bool{}
+		}
+
+		h.owned[owner.UID][secret.UID] = true
+	}
 }
 
 func (h *history) fail(err error) {
@@ -104,7 +116,7 @@ func (h *history) versions() int {
 	return n
 }
 
-// check says so when a Secret has ever changed, or when one of those that are named was ever made twice.
+// check says so when a Secret has ever changed, when one of those that are named was ever made twice, or when a TalosConfig ever had two.
 func (h *history) check(once func(name string) bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,6 +132,12 @@ func (h *history) check(once func(name string) bool) error {
 			if len(contents) > 1 {
 				faults = append(faults, fmt.Errorf("secret %s (UID %s) has had %d contents", name, uid, len(contents)))
 			}
+		}
+	}
+
+	for config, secrets := range h.owned {
+		if len(secrets) > 1 {
+			faults = append(faults, fmt.Errorf("the TalosConfig with UID %s was given %d data Secrets", config, len(secrets)))
 		}
 	}
 

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	turmoil = flag.Duration("turmoil", 20*time.Second, "how long the managers are killed and machines come and go")
+	turmoil = flag.Duration("turmoil", time.Minute, "how long the managers are killed and machines come and go")
 	seeds   = flag.Int("seeds", 1, "how many rounds, each with a seed of its own")
 	seed    = flag.Uint64("seed", 0, "seed of the first round, to do again what failed (default: from the clock)")
 )
@@ -41,7 +41,7 @@ const (
 
 // Two managers without leader election are killed at random, each at any moment of its life, while machines of several clusters come and
 // go. In the end every Machine has one data Secret, which fits the secrets of its cluster and has been the same since Cluster API
-// handed it over; each cluster's secrets were made once; and nothing of a deleted Machine is left.
+// handed it over; no TalosConfig was ever given two, and each cluster's secrets were made once; and nothing of a deleted Machine is left.
 func TestManagersKilledAtRandom(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -71,6 +71,7 @@ func fight(t *testing.T, seed uint64) {
 
 	core := newCoreStandIn(world.Admin)
 	kills := disturb(t, world, core, seed)
+	made := history.versions()
 
 	survivor, err := world.StartManager(t.Context(), "survivor")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -84,10 +85,12 @@ func fight(t *testing.T, seed uint64) {
 		t.Error(err)
 	}
 
-	t.Logf("%d kills, %d Machines came, %d are left, %d versions of Secrets seen", kills, machines, left, history.versions())
+	t.Logf("%d kills, %d Machines came, %d are left, %d versions of Secrets seen, %d of them before the kills ended",
+		kills, machines, left, history.versions(), made)
 
-	// A round in which nothing happened proves nothing.
-	g.Expect(kills).To(BeNumerically(">=", 4))
+	// A round in which nothing happened proves nothing: each of the two lives as long as it may at most, and some of the work is theirs.
+	g.Expect(kills).To(BeNumerically(">=", int(*turmoil/longestLife)))
+	g.Expect(made).To(BeNumerically(">", 0))
 	g.Expect(left).To(And(BeNumerically(">", machines/4), BeNumerically("<", machines)))
 }
 
