@@ -88,6 +88,10 @@ func (w *tenant) get(object client.Object, name string) {
 func (w *tenant) secret(name string, values map[string]string) {
 	w.t.Helper()
 
+	for key, value := range values {
+		written.note(value, name+" "+key)
+	}
+
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	w.Eventually(func() error {
 		err := admin.Get(w.t.Context(), client.ObjectKeyFromObject(secret), secret)
@@ -146,9 +150,9 @@ func (w *tenant) machine(name string, change ...func(*bootstrapv1.TalosConfig)) 
 }
 
 // pool is machine for a MachinePool.
-func (w *tenant) pool(name string) {
+func (w *tenant) pool(name string, change ...func(*bootstrapv1.TalosConfig)) {
 	w.t.Helper()
-	w.owned(poolYAML, "MachinePool", &clusterv1.MachinePool{}, name)
+	w.owned(poolYAML, "MachinePool", &clusterv1.MachinePool{}, name, change...)
 }
 
 func (w *tenant) owned(text, kind string, owner client.Object, name string, change ...func(*bootstrapv1.TalosConfig)) {

@@ -16,27 +16,45 @@ import (
 	"github.com/maesh-dev/ichor/test/harness"
 )
 
-// right is one verb on one resource, in one namespace or, when that is empty, in all.
-type right struct{ namespace, group, resource, verb string }
+// right is one verb on one resource or one URL that is no resource's. An empty namespace is every namespace, and an empty name every name.
+type right struct{ namespace, group, resource, name, url, verb string }
 
 func (r right) String() string {
-	where := "every namespace"
+	if r.url != "" {
+		return r.verb + " " + r.url
+	}
+
+	what, where := r.resource+"."+r.group, "every namespace"
+	if r.name != "" {
+		what += " " + r.name
+	}
+
 	if r.namespace != "" {
 		where = "namespace " + r.namespace
 	}
 
-	return fmt.Sprintf("%s %s.%s in %s", r.verb, r.resource, r.group, where)
+	return fmt.Sprintf("%s %s in %s", r.verb, what, where)
 }
 
 // grants says whether a request has needed the right.
 func (r right) grants(request harness.Request) bool {
+	if request.Forbidden() || r.verb != request.Verb {
+		return false
+	}
+
+	if r.url != "" {
+		path, _, _ := strings.Cut(request.URI, "?")
+
+		return request.Resource == "" && path == r.url
+	}
+
 	resource := request.Resource
 	if request.Subresource != "" {
 		resource += "/" + request.Subresource
 	}
 
-	return !request.Forbidden() && (r.namespace == "" || r.namespace == request.Namespace) &&
-		r.group == request.Group && r.resource == resource && r.verb == request.Verb
+	return (r.namespace == "" || r.namespace == request.Namespace) && (r.name == "" || r.name == request.Name) &&
+		r.group == request.Group && r.resource == resource
 }
 
 // granted lists every right that the components give to the ServiceAccount, and what is wrong with the way they do.
@@ -89,10 +107,21 @@ func expand(namespace string, rules []rbacv1.PolicyRule) []right {
 	var rights []right
 
 	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					rights = append(rights, right{namespace, group, resource, verb})
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+
+		for _, verb := range rule.Verbs {
+			for _, url := range rule.NonResourceURLs {
+				rights = append(rights, right{url: url, verb: verb})
+			}
+
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, name := range names {
+						rights = append(rights, right{namespace: namespace, group: group, resource: resource, name: name, verb: verb})
+					}
 				}
 			}
 		}
@@ -105,7 +134,7 @@ func wildcards(role string, rules []rbacv1.PolicyRule) []string {
 	var faults []string
 
 	for _, rule := range rules {
-		for _, value := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs) {
+		for _, value := range slices.Concat(rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs, rule.NonResourceURLs) {
 			if strings.Contains(value, "*") {
 				faults = append(faults, fmt.Sprintf("role %s has the wildcard %q", role, value))
 			}
@@ -140,18 +169,21 @@ kind: ClusterRole
 metadata: {name: all}
 rules:
 - {apiGroups: [a.example.com], resources: [things, things/status], verbs: [get, patch]}
+- {nonResourceURLs: [/healthz, /version], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: here, namespace: system}
 rules:
 - {apiGroups: [""], resources: [secrets], verbs: [get]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [one, another], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: of-somebody-else}
 rules:
 - {apiGroups: ["*"], resources: [nodes], verbs: [get]}
+- {nonResourceURLs: ["/debug/*"], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -174,27 +206,41 @@ func TestCompare(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	rights, faults := granted(components, "me")
-	g.Expect(faults).To(ConsistOf(`role of-somebody-else has the wildcard "*"`))
+	g.Expect(faults).To(ConsistOf(`role of-somebody-else has the wildcard "*"`, `role of-somebody-else has the wildcard "/debug/*"`))
+
+	const group = "a.example.com"
+
+	secrets := right{namespace: "system", resource: "secrets", verb: "get"}
+	healthz := right{url: "/healthz", verb: "get"}
+	one := right{namespace: "system", resource: "configmaps", name: "one", verb: "get"}
 	g.Expect(rights).To(ConsistOf(
-		right{"", "a.example.com", "things", "get"}, right{"", "a.example.com", "things", "patch"},
-		right{"", "a.example.com", "things/status", "get"}, right{"", "a.example.com", "things/status", "patch"},
-		right{"system", "", "secrets", "get"},
+		right{group: group, resource: "things", verb: "get"}, right{group: group, resource: "things", verb: "patch"},
+		right{group: group, resource: "things/status", verb: "get"}, right{group: group, resource: "things/status", verb: "patch"},
+		healthz, right{url: "/version", verb: "get"},
+		secrets, one, right{namespace: "system", resource: "configmaps", name: "another", verb: "get"},
 	))
 
 	requests := []harness.Request{
-		{Verb: "get", Group: "a.example.com", Resource: "things", Code: 404},
-		{Verb: "patch", Group: "a.example.com", Resource: "things", Subresource: "status", Code: 200},
-		{Verb: "get", Group: "a.example.com", Resource: "things", Subresource: "status", Code: 200},
+		{Verb: "get", Group: group, Resource: "things", Code: 404},
+		{Verb: "patch", Group: group, Resource: "things", Subresource: "status", Code: 200},
+		{Verb: "get", Group: group, Resource: "things", Subresource: "status", Code: 200},
 		{Verb: "patch", Group: "b.example.com", Resource: "things", Code: 403, URI: "/apis/b.example.com/v1/things/x"},
 		{Verb: "get", Resource: "secrets", Namespace: "another", Code: 200},
+		{Verb: "get", URI: "/healthz?verbose", Code: 200},
+		{Verb: "get", URI: "/metrics", Code: 403},
+		{Verb: "get", Resource: "configmaps", Namespace: "system", Name: "one", Code: 200},
+		{Verb: "get", Resource: "configmaps", Namespace: "elsewhere", Name: "another", Code: 200},
 	}
 	g.Expect(compare(rights, requests)).To(Equal([]string{
+		"missing: get /metrics",
 		"missing: patch /apis/b.example.com/v1/things/x",
+		"unused: get /version",
+		"unused: get configmaps. another in namespace system",
 		"unused: get secrets. in namespace system",
 		"unused: patch things.a.example.com in every namespace",
 	}))
 
 	requests[4].Namespace = "system"
-	g.Expect(compare(rights[:1], requests[4:])).To(HaveLen(1))
-	g.Expect(compare(rights[4:], requests[4:])).To(BeEmpty())
+	g.Expect(compare([]right{secrets, healthz, one}, requests[4:6])).To(Equal([]string{"unused: get configmaps. one in namespace system"}))
+	g.Expect(compare([]right{secrets, healthz}, requests[4:6])).To(BeEmpty())
 }

@@ -9,11 +9,14 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/maesh-dev/ichor/test/installation"
 )
 
 // The namespace that config/bootstrap/namespaced has as an example.
 const exampleNamespace = "my-clusters"
 
+// contract: a manager with --namespace reconciles the objects of that namespace alone, and one with --watch-filter those with the label.
 // A manager for one namespace needs only that namespace's objects, also by its rights; one with a watch filter reconciles
 // only what has its label.
 func TestNamespaceAndWatchFilter(t *testing.T) {
@@ -21,12 +24,12 @@ func TestNamespaceAndWatchFilter(t *testing.T) {
 
 	g := NewWithT(t)
 
-	overlay, err := build(t.Context(), "config/bootstrap/namespaced")
+	overlay, err := installation.Build(t.Context(), root, "config/bootstrap/namespaced")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(argsOf(g, overlay)).To(ContainElement("--namespace=" + exampleNamespace))
 
 	// The ServiceAccount of the whole installation has more rights, so the overlay's go to another one.
-	bindings := rights(overlay)
+	bindings := installation.Rights(overlay)
 	for _, component := range bindings {
 		rename(g, component, account)
 	}
@@ -42,15 +45,25 @@ func TestNamespaceAndWatchFilter(t *testing.T) {
 	w.machine("unlabelled")
 	w.machine("another", labelled(clusterv1.WatchLabel, "theirs"))
 
+	// Cluster API's feature gates are those of production: some of what they turn on must be told what the cache of one namespace has seen.
 	user := "system:serviceaccount:" + systemNamespace + ":" + account
-	m := start(t, "namespaced", user, "--namespace="+exampleNamespace, "--watch-filter=mine", "--insecure-diagnostics")
+	m := startWith(t, nil, "namespaced", user, "--namespace="+exampleNamespace, "--watch-filter=mine", "--insecure-diagnostics")
 
+	// It does its whole work, and what it does first does not keep it from going on.
 	w.machine("mine", labelled(clusterv1.WatchLabel, "mine"))
+	w.pool("pool", labelled(clusterv1.WatchLabel, "mine"))
 	w.ready("mine")
+	w.ready("pool")
+	w.secret("registry", map[string]string{"password": "hunter4-hunter4"})
+	w.Eventually(func() string { return string(w.ready("pool").Data["value"]) }).Should(ContainSubstring("hunter4-hunter4"))
+	w.machine("later", labelled(clusterv1.WatchLabel, "mine"))
+	w.ready("later")
+
 	w.untouched("unlabelled")
 	w.untouched("another")
 	elsewhere.untouched("labelled")
-	g.Expect(m.created()).To(BeEquivalentTo(1))
+	g.Expect(m.created()).To(BeEquivalentTo(3))
+	g.Expect(m.metrics()).NotTo(MatchRegexp(`(?m)^controller_runtime_reconcile_errors_total{controller="\w+"} [1-9]`))
 	g.Expect(m.Stop()).To(Succeed())
 
 	requests, err := cluster.Requests(user)

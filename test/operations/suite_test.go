@@ -7,28 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/maesh-dev/ichor/bootstrap/setup"
 	"github.com/maesh-dev/ichor/test/harness"
-	"github.com/maesh-dev/ichor/test/tools"
+	"github.com/maesh-dev/ichor/test/installation"
 )
 
 const (
-	systemNamespace = "ichor-bootstrap-system"
-	serviceAccount  = "ichor-bootstrap-manager"
-	managerUser     = "system:serviceaccount:" + systemNamespace + ":" + serviceAccount
+	systemNamespace = installation.ManagerNamespace
+	managerUser     = installation.ManagerUser
 
 	// patience bounds every wait, on a machine that does other things too.
 	patience = 90 * time.Second
@@ -40,7 +34,7 @@ var (
 	cluster    *harness.ManagementCluster
 	admin      client.Client
 	program    string
-	components []*unstructured.Unstructured
+	components installation.Components
 )
 
 func TestMain(m *testing.M) {
@@ -68,11 +62,11 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 
-	if components, err = build(ctx, "config/bootstrap/default"); err != nil {
+	if components, err = installation.ReadBootstrap(ctx, root); err != nil {
 		return 1, err
 	}
 
-	crds, err := definitions(ctx)
+	crds, err := components.Definitions(ctx)
 	if err != nil {
 		return 1, err
 	}
@@ -87,66 +81,13 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 
-	if err := cluster.Apply(ctx, rights(components)...); err != nil {
+	if err := cluster.Apply(ctx, installation.Rights(components.Others)...); err != nil {
 		return 1, err
 	}
 
-	return m.Run(), nil
-}
+	code = m.Run()
 
-// build runs kustomize.
-func build(ctx context.Context, path string) ([]*unstructured.Unstructured, error) {
-	kubectl, err := tools.Path(ctx, tools.Kubectl)
-	if err != nil {
-		return nil, err
-	}
-
-	manifests, err := exec.CommandContext(ctx, kubectl, "kustomize", filepath.Join(root, path)).Output()
-	if err != nil {
-		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-			return nil, fmt.Errorf("build %s: %w\n%s", path, err, failed.Stderr)
-		}
-
-		return nil, fmt.Errorf("build %s: %w", path, err)
-	}
-
-	return harness.DecodeYAML(manifests)
-}
-
-// definitions are those of Cluster API and ours.
-func definitions(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	crds, err := harness.CAPICRDs(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, component := range components {
-		if component.GetKind() != "CustomResourceDefinition" {
-			continue
-		}
-
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(component.Object, crd); err != nil {
-			return nil, err
-		}
-
-		crds = append(crds, crd)
-	}
-
-	return crds, nil
-}
-
-// rights are the components that give rights, and what they are given to.
-func rights(components []*unstructured.Unstructured) []*unstructured.Unstructured {
-	var found []*unstructured.Unstructured
-
-	for _, component := range components {
-		if component.GetKind() == "Namespace" || component.GetKind() == "ServiceAccount" || strings.HasPrefix(component.GroupVersionKind().Group, "rbac.") {
-			found = append(found, component)
-		}
-	}
-
-	return found
+	return code, errors.Join(leaks(ctx)...)
 }
 
 // manager is a manager that runs.
@@ -156,30 +97,29 @@ type manager struct {
 	t *testing.T
 }
 
-// start runs the program as a user, and ends it with the test. A test that failed shows its log.
+// start runs the program as a user, and ends it with the test. A test that failed shows its log. An object is reconciled more than once a
+// second, and not as slowly as in production.
 func start(t *testing.T, name, user string, args ...string) *manager {
 	t.Helper()
 
-	return startWith(t, nil, name, user, args...)
+	return startWith(t, nil, name, user, append([]string{"--feature-gates=ReconcilerRateLimiting=false"}, args...)...)
 }
 
-// startWith is start with variables of the environment.
+// startWith is start with variables of the environment, and with Cluster API's feature gates as they are by default.
 func startWith(t *testing.T, env []string, name, user string, args ...string) *manager {
 	t.Helper()
 
 	g := NewWithT(t)
 
-	kubeconfig, err := cluster.UserKubeconfig(user, "system:serviceaccounts", "system:serviceaccounts:"+systemNamespace)
+	kubeconfig, err := cluster.UserKubeconfig(user, installation.ManagerGroups...)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	webhooks, err := cluster.NewWebhookServer(name)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	provider, err := cluster.StartProvider(t.Context(), harness.ProviderOptions{
-		Name: name, Program: program, Kubeconfig: kubeconfig, Webhooks: webhooks,
-		// An object is reconciled more than once a second.
-		Env:  env,
-		Args: append([]string{"--feature-gates=ReconcilerRateLimiting=false", "--logging-format=json"}, args...),
+		Name: name, Program: program, Kubeconfig: kubeconfig, Webhooks: webhooks, Env: env,
+		Args: append([]string{"--logging-format=json"}, args...),
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 
