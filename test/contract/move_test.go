@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,12 +23,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/test/installation"
 	"github.com/maesh-dev/ichor/test/standin"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
-// movedYAML is of every kind of Ichor's that users write, beside those of the Cluster.
+// What users keep in Secrets and ConfigMaps of their own, to which the objects below refer.
+const (
+	movedPassword = "correct-horse-battery-staple"
+	movedKey      = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="
+	movedSetting  = "nfsvers=4.1"
+)
+
+// movedYAML is of every kind of Ichor's that users write, beside those of the Cluster, and what they refer to.
 const movedYAML = `
+apiVersion: v1
+kind: Secret
+metadata: {name: registry}
+stringData: {password: ` + movedPassword + `}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: wireguard}
+stringData: {private: ` + movedKey + `}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: nfs}
+data: {nfsmount.conf: ` + movedSetting + `}
+---
+apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
+kind: TalosConfigPatch
+metadata: {name: references}
+spec:
+  layer: Cluster
+  clusterName: c
+  documents:
+    - kind: EtcFileConfig
+      etcFileConfig: {name: nfsmount.conf, mode: 420, contentsFrom: {configMapKeyRef: {name: nfs, key: nfsmount.conf}}}
+    - kind: WireguardConfig
+      wireguardConfig: {name: wg0, privateKeySecretRef: {name: wireguard, key: private}, listenPort: 51820}
+---
 apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
 kind: TalosConfigPatch
 metadata: {name: sysctls}
@@ -67,6 +103,13 @@ func TestMove(t *testing.T) {
 
 	w.cluster()
 	w.create(movedYAML)
+
+	settings := &bootstrapv1.TalosClusterConfig{}
+	w.change(settings, "c", func() {
+		settings.Spec.Registries = []bootstrapv1.Registry{{
+			Host: "registry.example.com", Username: "ichor", AuthSecretRef: &corev1.LocalObjectReference{Name: "registry"},
+		}}
+	})
 	w.create(deploymentYAML)
 	w.create(poolYAML)
 	w.scale(2)
@@ -74,8 +117,14 @@ func TestMove(t *testing.T) {
 	machines := w.running(2)
 	w.poolRuns(3)
 
+	// What is referred to is marked for the move by the reports on the kinds that refer to it.
+	w.Eventually(func(g Gomega) {
+		found := w.belongings()
+		g.Expect(found).To(And(HaveKey("Secret registry"), HaveKey("Secret wireguard"), HaveKey("ConfigMap nfs")))
+	}).Should(Succeed())
+
 	before := w.belongings()
-	w.Expect(before.kinds()).To(ConsistOf("Secret", "TalosClusterConfig", "TalosConfig", "TalosConfigPatch", "TalosConfigTemplate", "TalosStorage"))
+	w.Expect(before.kinds()).To(ConsistOf("ConfigMap", "Secret", "TalosClusterConfig", "TalosConfig", "TalosConfigPatch", "TalosConfigTemplate", "TalosStorage"))
 
 	target := <-starting
 	w.Expect(target.err).NotTo(HaveOccurred())
@@ -92,16 +141,40 @@ func TestMove(t *testing.T) {
 	there.poolRuns(3)
 	there.Eventually(func(g Gomega) { g.Expect(there.belongings().unlike(before)).To(BeEmpty()) }).Should(Succeed())
 	w.Expect(slices.DeleteFunc(target.site.requests.in(w.namespace), func(request string) bool {
-		return !strings.Contains(request, " secrets")
-	})).To(BeEmpty(), "the manager there has no Secret to write")
+		return !strings.Contains(request, " secrets") && !strings.Contains(request, " configmaps")
+	})).To(BeEmpty(), "the manager there has no Secret or ConfigMap to write")
+	w.Expect(there.told()).To(BeEmpty(), "nothing was rendered or made anew")
 	w.Expect(w.belongings().unlike(nil)).To(BeEmpty(), "nothing stays behind")
 
 	// The cluster goes on there, with the secrets that it has.
 	there.scale(3)
 
 	for name, machine := range there.running(3) {
-		w.Expect(strings.Contains(string(machine.data.Data["value"]), there.bundle().TrustdInfo.Token)).To(BeTrue(), name)
+		for what, text := range map[string]string{
+			"machine token": there.bundle().TrustdInfo.Token, "password": movedPassword, "key": movedKey, "setting": movedSetting,
+		} {
+			// A failure must not print the config.
+			w.Expect(strings.Contains(string(machine.data.Data["value"]), text)).To(BeTrue(), "%s has no %s", name, what)
+		}
 	}
+}
+
+// told are the reasons of the events that Ichor has written in the namespace.
+func (w *world) told() []string {
+	w.t.Helper()
+
+	events := &eventsv1.EventList{}
+	w.list(events)
+
+	var reasons []string
+
+	for _, event := range events.Items {
+		if event.ReportingController == installation.ManagerAccount {
+			reasons = append(reasons, event.Regarding.Kind+" "+event.Regarding.Name+": "+event.Reason)
+		}
+	}
+
+	return reasons
 }
 
 // move moves the namespace with clusterctl, and looks how it is paused in between: clusterctl waits while an object blocks the move.
@@ -145,8 +218,8 @@ func (w *world) move(target *site) {
 	w.Eventually(ended).Should(Receive(Not(HaveOccurred())), "%s", output)
 }
 
-// belongings are what Ichor has in a namespace, by kind and name: specs of what users and Cluster API write, status of TalosConfigs, and
-// Secrets with values and annotations.
+// belongings are what Ichor has in a namespace, by kind and name: specs of what users and Cluster API write, status of TalosConfigs,
+// Secrets with values and annotations, and what is marked to be moved with them.
 type belongings map[string]map[string]any
 
 func (b belongings) kinds() []string {
@@ -198,7 +271,8 @@ func (w *world) belongings() belongings {
 	w.list(secrets)
 
 	for _, secret := range secrets.Items {
-		if _, ours := secret.Labels[clusterv1.ClusterNameLabel]; ours {
+		_, ours := secret.Labels[clusterv1.ClusterNameLabel]
+		if _, referred := secret.Labels[clusterctlv1.ClusterctlMoveLabel]; ours || referred {
 			owner := ""
 			if controller := metav1.GetControllerOf(&secret); controller != nil {
 				owner = controller.Kind + " " + controller.Name
@@ -208,6 +282,13 @@ func (w *world) belongings() belongings {
 				"data": secret.Data, "type": secret.Type, "annotations": secret.Annotations, "labels": secret.Labels, "controller": owner,
 			}
 		}
+	}
+
+	settings := &corev1.ConfigMapList{}
+	w.list(settings, client.HasLabels{clusterctlv1.ClusterctlMoveLabel})
+
+	for _, each := range settings.Items {
+		found["ConfigMap "+each.Name] = map[string]any{"data": each.Data, "labels": each.Labels}
 	}
 
 	configs := &bootstrapv1.TalosConfigList{}
