@@ -180,6 +180,11 @@ func TestRefusedFieldsAreRefused(t *testing.T) {
 	)
 
 	for _, place := range places {
+		// Who asks kubectl explain is told before the field is set.
+		if !strings.HasPrefix(place.schema.Description, "Refused: ") {
+			t.Errorf("%s: the text is %q, want one that says why it is refused", strings.Join(place.path, "."), place.schema.Description)
+		}
+
 		for _, value := range place.values() {
 			patch := object(t, "TalosConfigPatch", "refused-"+strconv.Itoa(len(messages)), "layer: Pool")
 			patch.Object["spec"].(map[string]any)["documents"] = []any{place.document(value)} //nolint:forcetypeassert // made above

@@ -38,14 +38,16 @@ type ConfigMapKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// ValueSource says where a value comes from that does not stand in the document itself: exactly one of its fields is set.
+// ValueSource says where a value comes from: one of its fields is set.
 //
 // ---
 // +kubebuilder:validation:XValidation:rule="has(self.secretKeyRef)!=has(self.configMapKeyRef)",message="set exactly one of secretKeyRef and configMapKeyRef"
 type ValueSource struct {
+	// A key of a Secret.
 	// +optional
 	SecretKeyRef *SecretKeyReference `json:"secretKeyRef,omitempty"`
 
+	// A key of a ConfigMap.
 	// +optional
 	ConfigMapKeyRef *ConfigMapKeyReference `json:"configMapKeyRef,omitempty"`
 }

@@ -24,6 +24,7 @@ type AuditPolicy struct {
 	// +kubebuilder:validation:Enum="Policy"
 	Kind *string `json:"kind,omitempty"`
 
+	// Refused: has no effect in an audit policy; leave it out.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="metadata: has no effect in an audit policy; leave it out",reason="FieldValueForbidden"
 	Metadata *RefusedObject `json:"metadata,omitempty" refused:"metadata: has no effect in an audit policy; leave it out"`

@@ -11,10 +11,11 @@ type BlockDiskSelector struct {
 }
 
 type BlockEncryptionKey struct {
-	// Number of the LUKS slot. Never reuse one for another key.
+	// LUKS slot: 0, 1 and so on, each once. Never reuse one for another key; take a free one.
 	// +optional
 	Slot *int64 `json:"slot,omitempty"`
 
+	// Refused: a passphrase must not stand in a document; use nodeID, kms or tpm.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="static: a passphrase must not stand in a document; use nodeID, kms or tpm",reason="FieldValueForbidden"
 	Static *RefusedObject `json:"static,omitempty" refused:"static: a passphrase must not stand in a document; use nodeID, kms or tpm"`
@@ -60,11 +61,11 @@ type BlockEncryptionKeyTPMOptions struct {
 }
 
 type BlockEncryptionSpec struct {
-	// luks2; always set.
+	// Required: luks2 is the only one.
 	// +optional
 	Provider *BlockEncryptionProviderType `json:"provider,omitempty"`
 
-	// Ways to unlock the volume, each in a LUKS slot of its own.
+	// Required: one or more ways to unlock the volume, each in a LUKS slot of its own.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	Keys []BlockEncryptionKey `json:"keys,omitzero"`
@@ -81,7 +82,6 @@ type BlockEncryptionSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	BlockSize *int64 `json:"blockSize,omitempty"`
 
-	// Flags of cryptsetup, such as no_read_workqueue.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=1024

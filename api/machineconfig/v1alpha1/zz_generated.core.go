@@ -54,6 +54,7 @@ type CoreTaint struct {
 	// +optional
 	Effect *CoreTaintEffect `json:"effect,omitempty"`
 
+	// Refused: Kubernetes sets it.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="timeAdded: Kubernetes sets it",reason="FieldValueForbidden"
 	TimeAdded *RefusedObject `json:"timeAdded,omitempty" refused:"timeAdded: Kubernetes sets it"`

@@ -64,6 +64,7 @@ type RegistryAuthConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Username *string `json:"username,omitempty"`
 
+	// Refused: a credential; use passwordSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="password: a credential; use passwordSecretRef",reason="FieldValueForbidden"
 	Password *RefusedValue `json:"password,omitempty" refused:"password: a credential; use passwordSecretRef"`
@@ -72,6 +73,7 @@ type RegistryAuthConfig struct {
 	// +optional
 	PasswordSecretRef *SecretKeyReference `json:"passwordSecretRef,omitempty" resolves:"password"`
 
+	// Refused: a credential; use authSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="auth: a credential; use authSecretRef",reason="FieldValueForbidden"
 	Auth *RefusedValue `json:"auth,omitempty" refused:"auth: a credential; use authSecretRef"`
@@ -80,6 +82,7 @@ type RegistryAuthConfig struct {
 	// +optional
 	AuthSecretRef *SecretKeyReference `json:"authSecretRef,omitempty" resolves:"auth"`
 
+	// Refused: a credential; use identityTokenSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="identityToken: a credential; use identityTokenSecretRef",reason="FieldValueForbidden"
 	IdentityToken *RefusedValue `json:"identityToken,omitempty" refused:"identityToken: a credential; use identityTokenSecretRef"`

@@ -5,14 +5,17 @@
 package v1alpha1
 
 type FlannelBackend struct {
+	// Refused: use backendType.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="Type: use backendType",reason="FieldValueForbidden"
 	Type *RefusedValue `json:"Type,omitempty" refused:"Type: use backendType"`
 
+	// Refused: use backendPort.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="Port: use backendPort",reason="FieldValueForbidden"
 	Port *RefusedNumber `json:"Port,omitempty" refused:"Port: use backendPort"`
 
+	// Refused: use backendMTU.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="MTU: use backendMTU",reason="FieldValueForbidden"
 	MTU *RefusedNumber `json:"MTU,omitempty" refused:"MTU: use backendMTU"`
@@ -45,6 +48,7 @@ type FlannelBackend struct {
 	// +optional
 	PersistentKeepaliveInterval *int32 `json:"PersistentKeepaliveInterval,omitempty"`
 
+	// Refused: a credential; use PSKSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="PSK: a credential; use PSKSecretRef",reason="FieldValueForbidden"
 	PSK *RefusedValue `json:"PSK,omitempty" refused:"PSK: a credential; use PSKSecretRef"`
@@ -74,6 +78,7 @@ type FlannelBackend struct {
 	// +optional
 	SubnetRemoveCommand *string `json:"SubnetRemoveCommand,omitempty"`
 
+	// Refused: a credential; use AccessKeyIDSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="AccessKeyID: a credential; use AccessKeyIDSecretRef",reason="FieldValueForbidden"
 	AccessKeyID *RefusedValue `json:"AccessKeyID,omitempty" refused:"AccessKeyID: a credential; use AccessKeyIDSecretRef"`
@@ -82,6 +87,7 @@ type FlannelBackend struct {
 	// +optional
 	AccessKeyIDSecretRef *SecretKeyReference `json:"AccessKeyIDSecretRef,omitempty" resolves:"AccessKeyID"`
 
+	// Refused: a credential; use AccessKeySecretSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="AccessKeySecret: a credential; use AccessKeySecretSecretRef",reason="FieldValueForbidden"
 	AccessKeySecret *RefusedValue `json:"AccessKeySecret,omitempty" refused:"AccessKeySecret: a credential; use AccessKeySecretSecretRef"`

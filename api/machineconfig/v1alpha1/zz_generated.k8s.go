@@ -361,6 +361,7 @@ type KubeStaticPodConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
+	// Refused: whole pods are too large for the schema; use podFrom.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="pod: whole pods are too large for the schema; use podFrom",reason="FieldValueForbidden"
 	Pod *RefusedObject `json:"pod,omitempty" refused:"pod: whole pods are too large for the schema; use podFrom"`

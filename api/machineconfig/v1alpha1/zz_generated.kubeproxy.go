@@ -55,6 +55,7 @@ type KubeProxyConfiguration struct {
 	// +optional
 	Nftables *KubeProxyNFTablesConfiguration `json:"nftables,omitempty"`
 
+	// Refused: for Windows only.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="winkernel: for Windows only",reason="FieldValueForbidden"
 	Winkernel *RefusedObject `json:"winkernel,omitempty" refused:"winkernel: for Windows only"`
@@ -83,6 +84,7 @@ type KubeProxyConfiguration struct {
 	// +optional
 	PortRange *string `json:"portRange,omitempty"`
 
+	// Refused: for Windows only.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="windowsRunAsService: for Windows only",reason="FieldValueForbidden"
 	WindowsRunAsService *RefusedFlag `json:"windowsRunAsService,omitempty" refused:"windowsRunAsService: for Windows only"`

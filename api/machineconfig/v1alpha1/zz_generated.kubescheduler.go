@@ -114,6 +114,7 @@ type KubeSchedulerExtenderTLSConfig struct {
 	// +optional
 	CertData []byte `json:"certData,omitzero"`
 
+	// Refused: a credential; use keyDataSecretRef, or keyFile.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="keyData: a credential; use keyDataSecretRef, or keyFile",reason="FieldValueForbidden"
 	KeyData *RefusedValue `json:"keyData,omitempty" refused:"keyData: a credential; use keyDataSecretRef, or keyFile"`

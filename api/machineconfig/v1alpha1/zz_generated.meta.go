@@ -9,6 +9,7 @@ type MetaCertificateAndKey struct {
 	// +kubebuilder:validation:MaxLength=65536
 	Cert *string `json:"cert,omitempty"`
 
+	// Refused: a credential; use keySecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="key: a credential; use keySecretRef",reason="FieldValueForbidden"
 	Key *RefusedValue `json:"key,omitempty" refused:"key: a credential; use keySecretRef"`

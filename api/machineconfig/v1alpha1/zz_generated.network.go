@@ -382,6 +382,7 @@ type HCloudVIPConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Link *string `json:"link,omitempty"`
 
+	// Refused: a credential; use apiTokenSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="apiToken: a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
 	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"apiToken: a credential; use apiTokenSecretRef"`
@@ -519,7 +520,6 @@ type NetworkAddressConfig struct {
 	// +optional
 	Address *NetipPrefix `json:"address,omitempty"`
 
-	// Metric of the address' own route.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
@@ -742,7 +742,6 @@ type NetworkRouteConfig struct {
 	// +optional
 	Gateway *MetaAddr `json:"gateway,omitempty"`
 
-	// Source address of what is sent.
 	// +optional
 	Source *MetaAddr `json:"source,omitempty"`
 
@@ -830,6 +829,7 @@ type NetworkWireguardPeer struct {
 	// +kubebuilder:validation:MaxLength=1024
 	PublicKey *string `json:"publicKey,omitempty"`
 
+	// Refused: a credential; use presharedKeySecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="presharedKey: a credential; use presharedKeySecretRef",reason="FieldValueForbidden"
 	PresharedKey *RefusedValue `json:"presharedKey,omitempty" refused:"presharedKey: a credential; use presharedKeySecretRef"`
@@ -1078,6 +1078,7 @@ type WireguardConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
+	// Refused: a credential; use privateKeySecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="privateKey: a credential; use privateKeySecretRef",reason="FieldValueForbidden"
 	PrivateKey *RefusedValue `json:"privateKey,omitempty" refused:"privateKey: a credential; use privateKeySecretRef"`

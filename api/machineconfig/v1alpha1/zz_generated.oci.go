@@ -537,6 +537,7 @@ type OCIProcess struct {
 	// +optional
 	Args []string `json:"args,omitzero"`
 
+	// Refused: for Windows only.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="commandLine: for Windows only",reason="FieldValueForbidden"
 	CommandLine *RefusedValue `json:"commandLine,omitempty" refused:"commandLine: for Windows only"`
@@ -634,22 +635,27 @@ type OCISpec struct {
 	// +optional
 	Linux *OCILinux `json:"linux,omitempty"`
 
+	// Refused: Talos runs Linux containers.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="solaris: Talos runs Linux containers",reason="FieldValueForbidden"
 	Solaris *RefusedObject `json:"solaris,omitempty" refused:"solaris: Talos runs Linux containers"`
 
+	// Refused: Talos runs Linux containers.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="windows: Talos runs Linux containers",reason="FieldValueForbidden"
 	Windows *RefusedObject `json:"windows,omitempty" refused:"windows: Talos runs Linux containers"`
 
+	// Refused: Talos runs Linux containers.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="vm: Talos runs Linux containers",reason="FieldValueForbidden"
 	Vm *RefusedObject `json:"vm,omitempty" refused:"vm: Talos runs Linux containers"`
 
+	// Refused: Talos runs Linux containers.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="zos: Talos runs Linux containers",reason="FieldValueForbidden"
 	Zos *RefusedObject `json:"zos,omitempty" refused:"zos: Talos runs Linux containers"`
 
+	// Refused: Talos runs Linux containers.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="freebsd: Talos runs Linux containers",reason="FieldValueForbidden"
 	Freebsd *RefusedObject `json:"freebsd,omitempty" refused:"freebsd: Talos runs Linux containers"`
@@ -676,6 +682,7 @@ type OCIUser struct {
 	// +kubebuilder:validation:items:Maximum=4294967295
 	AdditionalGids []int64 `json:"additionalGids,omitzero"`
 
+	// Refused: for Windows only.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="username: for Windows only",reason="FieldValueForbidden"
 	Username *RefusedValue `json:"username,omitempty" refused:"username: for Windows only"`

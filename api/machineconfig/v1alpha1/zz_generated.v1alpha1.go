@@ -264,10 +264,12 @@ type V1alpha1CNIConfig struct {
 }
 
 type V1alpha1ClusterConfig struct {
+	// Refused: identity of the cluster; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.id: identity of the cluster; it comes from the secrets bundle",reason="FieldValueForbidden"
 	ID *RefusedValue `json:"id,omitempty" refused:"cluster.id: identity of the cluster; it comes from the secrets bundle"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.secret: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	Secret *RefusedValue `json:"secret,omitempty" refused:"cluster.secret: cluster secret; it comes from the secrets bundle"`
@@ -275,6 +277,7 @@ type V1alpha1ClusterConfig struct {
 	// +optional
 	ControlPlane *V1alpha1ControlPlaneConfig `json:"controlPlane,omitempty"`
 
+	// Refused: follows from the Cluster object.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.clusterName: follows from the Cluster object",reason="FieldValueForbidden"
 	ClusterName *RefusedValue `json:"clusterName,omitempty" refused:"cluster.clusterName: follows from the Cluster object"`
@@ -282,30 +285,37 @@ type V1alpha1ClusterConfig struct {
 	// +optional
 	Network *V1alpha1ClusterNetworkConfig `json:"network,omitempty"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.token: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	Token *RefusedValue `json:"token,omitempty" refused:"cluster.token: cluster secret; it comes from the secrets bundle"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.aescbcEncryptionSecret: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	AescbcEncryptionSecret *RefusedValue `json:"aescbcEncryptionSecret,omitempty" refused:"cluster.aescbcEncryptionSecret: cluster secret; it comes from the secrets bundle"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.secretboxEncryptionSecret: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	SecretboxEncryptionSecret *RefusedValue `json:"secretboxEncryptionSecret,omitempty" refused:"cluster.secretboxEncryptionSecret: cluster secret; it comes from the secrets bundle"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.ca: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	CA *RefusedObject `json:"ca,omitempty" refused:"cluster.ca: cluster secret; it comes from the secrets bundle"`
 
+	// Refused: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
 	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitzero" refused:"cluster.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.aggregatorCA: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	AggregatorCA *RefusedObject `json:"aggregatorCA,omitempty" refused:"cluster.aggregatorCA: cluster secret; it comes from the secrets bundle"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.serviceAccount: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	ServiceAccount *RefusedObject `json:"serviceAccount,omitempty" refused:"cluster.serviceAccount: cluster secret; it comes from the secrets bundle"`
@@ -407,6 +417,7 @@ type V1alpha1ClusterNetworkConfig struct {
 }
 
 type V1alpha1ControlPlaneConfig struct {
+	// Refused: follows from the Cluster object.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.controlPlane.endpoint: follows from the Cluster object",reason="FieldValueForbidden"
 	Endpoint *RefusedObject `json:"endpoint,omitempty" refused:"cluster.controlPlane.endpoint: follows from the Cluster object"`
@@ -536,6 +547,7 @@ type V1alpha1DeviceVIPConfig struct {
 }
 
 type V1alpha1DeviceWireguardConfig struct {
+	// Refused: a credential; use privateKeySecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="privateKey: a credential; use privateKeySecretRef",reason="FieldValueForbidden"
 	PrivateKey *RefusedValue `json:"privateKey,omitempty" refused:"privateKey: a credential; use privateKeySecretRef"`
@@ -618,6 +630,7 @@ type V1alpha1EncryptionConfig struct {
 }
 
 type V1alpha1EncryptionKey struct {
+	// Refused: a passphrase must not stand in a document; use nodeID, kms or tpm.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="static: a passphrase must not stand in a document; use nodeID, kms or tpm",reason="FieldValueForbidden"
 	Static *RefusedObject `json:"static,omitempty" refused:"static: a passphrase must not stand in a document; use nodeID, kms or tpm"`
@@ -654,6 +667,7 @@ type V1alpha1EtcdConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="cluster.etcd.ca: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	CA *RefusedObject `json:"ca,omitempty" refused:"cluster.etcd.ca: cluster secret; it comes from the secrets bundle"`
@@ -997,18 +1011,22 @@ type V1alpha1LoggingDestination struct {
 }
 
 type V1alpha1MachineConfig struct {
+	// Refused: follows from the Machine's role.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="machine.type: follows from the Machine's role",reason="FieldValueForbidden"
 	Type *RefusedValue `json:"type,omitempty" refused:"machine.type: follows from the Machine's role"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="machine.token: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	Token *RefusedValue `json:"token,omitempty" refused:"machine.token: cluster secret; it comes from the secrets bundle"`
 
+	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="machine.ca: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	CA *RefusedObject `json:"ca,omitempty" refused:"machine.ca: cluster secret; it comes from the secrets bundle"`
 
+	// Refused: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
 	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitzero" refused:"machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
@@ -1024,6 +1042,7 @@ type V1alpha1MachineConfig struct {
 	// +optional
 	Kubelet *V1alpha1KubeletConfig `json:"kubelet,omitempty"`
 
+	// Refused: whole pods are too large for the schema; use podsFrom.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="pods: whole pods are too large for the schema; use podsFrom",reason="FieldValueForbidden"
 	Pods []RefusedObject `json:"pods,omitzero" refused:"pods: whole pods are too large for the schema; use podsFrom"`
@@ -1275,6 +1294,7 @@ type V1alpha1RegistryAuthConfig struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Username *string `json:"username,omitempty"`
 
+	// Refused: a credential; use passwordSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="password: a credential; use passwordSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
 	Password *RefusedValue `json:"password,omitempty" refused:"password: a credential; use passwordSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef"`
@@ -1283,6 +1303,7 @@ type V1alpha1RegistryAuthConfig struct {
 	// +optional
 	PasswordSecretRef *SecretKeyReference `json:"passwordSecretRef,omitempty" resolves:"password"`
 
+	// Refused: a credential; use authSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="auth: a credential; use authSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
 	Auth *RefusedValue `json:"auth,omitempty" refused:"auth: a credential; use authSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef"`
@@ -1291,6 +1312,7 @@ type V1alpha1RegistryAuthConfig struct {
 	// +optional
 	AuthSecretRef *SecretKeyReference `json:"authSecretRef,omitempty" resolves:"auth"`
 
+	// Refused: a credential; use identityTokenSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="identityToken: a credential; use identityTokenSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
 	IdentityToken *RefusedValue `json:"identityToken,omitempty" refused:"identityToken: a credential; use identityTokenSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef"`
@@ -1444,6 +1466,7 @@ type V1alpha1UdevConfig struct {
 }
 
 type V1alpha1VIPEquinixMetalConfig struct {
+	// Refused: a credential; use apiTokenSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="apiToken: a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
 	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"apiToken: a credential; use apiTokenSecretRef"`
@@ -1454,6 +1477,7 @@ type V1alpha1VIPEquinixMetalConfig struct {
 }
 
 type V1alpha1VIPHCloudConfig struct {
+	// Refused: a credential; use apiTokenSecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="apiToken: a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
 	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"apiToken: a credential; use apiTokenSecretRef"`

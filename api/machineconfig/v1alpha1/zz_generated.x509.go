@@ -9,6 +9,7 @@ type X509PEMEncodedCertificateAndKey struct {
 	// +kubebuilder:validation:MaxLength=65536
 	Crt []byte `json:"crt,omitzero"`
 
+	// Refused: a credential; use keySecretRef.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="false",message="key: a credential; use keySecretRef, or TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef",reason="FieldValueForbidden"
 	Key *RefusedValue `json:"key,omitempty" refused:"key: a credential; use keySecretRef, or TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef"`

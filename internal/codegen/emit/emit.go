@@ -32,6 +32,7 @@ func Files(api *model.API, goPackage string) (map[string][]byte, error) {
 		"goType":        goType,
 		"base":          base,
 		"fieldMarkers":  fieldMarkers,
+		"fieldText":     fieldText,
 		"structMarkers": structMarkers,
 		"scalarMarkers": scalarMarkers,
 		"tag":           tag,
@@ -205,6 +206,26 @@ func tag(f *model.Field) string {
 	}
 
 	return "`" + out + "`"
+}
+
+// longestRefusal is how many bytes the text of a refused field may have: the schema has no room for more.
+const longestRefusal = 90
+
+// fieldText is what the schema says of a field. Of a refused one it is what the refusal says, which otherwise only they get to read who
+// have set the field; where that is long, without what can be done besides.
+func fieldText(f *model.Field) string {
+	if f.Refusal == "" {
+		return f.Note
+	}
+
+	_, why, _ := strings.Cut(f.Refusal, ": ")
+	if text := "Refused: " + why + "."; len(text) <= longestRefusal {
+		return text
+	}
+
+	why, _, _ = strings.Cut(why, ", or ")
+
+	return "Refused: " + why + "."
 }
 
 // comment makes a Go comment of text that is not empty.

@@ -44,6 +44,9 @@ func inReferenceOnly() []string {
 		"k8s.KubeNetworkConfigV1Alpha1.NetworkPodSubnets",
 		"k8s.KubeNetworkConfigV1Alpha1.NetworkServiceSubnets",
 		"k8s.KubeTalosAPIAccessConfigV1Alpha1.AccessAllowedRoles",
+		"block.EncryptionSpec.EncryptionPerfOptions",
+		"network.AddressConfig.AddressPriority",
+		"network.RouteConfig.RouteSource",
 		"network.BridgeConfigV1Alpha1.BridgeLinks",
 		"network.CommonLinkConfig.LinkUp",
 		"network.HostDNSConfig.HostDNSForwardKubeDNSToHost",
@@ -149,11 +152,11 @@ func encryptionNotes() map[string]string {
 	)
 
 	return map[string]string{
-		spec + "EncryptionProvider":      "luks2; always set.",
-		spec + "EncryptionKeys":          "Ways to unlock the volume, each in a LUKS slot of its own.",
+		spec + "EncryptionProvider":      "Required: luks2 is the only one.",
+		spec + "EncryptionKeys":          "Required: one or more ways to unlock the volume, each in a LUKS slot of its own.",
 		spec + "EncryptionPerfOptions":   "Flags of cryptsetup, such as no_read_workqueue.",
 		spec + "EncryptionAllowDiscards": "Lets TRIM through to the disk.",
-		key + "KeySlot":                  "Number of the LUKS slot. Never reuse one for another key.",
+		key + "KeySlot":                  "LUKS slot: 0, 1 and so on, each once. Never reuse one for another key; take a free one.",
 		key + "KeyNodeID":                "Derived from the machine's UUID: no secret, only against lost disks.",
 		key + "KeyKMS":                   "Sealed by a key server on the network.",
 		key + "KeyTPM":                   "Sealed by the machine's TPM.",
