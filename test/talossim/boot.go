@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -224,7 +223,7 @@ func (n *Node) prepareEtcd(config *nodeConfig) error {
 			return err
 		}
 		etcd = &realEtcd{
-			path: path, dir: filepath.Join(n.world.options.Dir, n.options.Name), name: config.hostname(n), address: n.address, ca: ca,
+			path: path, dir: n.dir(), name: config.hostname(n), address: n.address, ca: ca,
 			args: config.Cluster().Etcd().ExtraArgs(), faults: n.Faults, peers: func() []string { return n.world.peers(n, key) },
 		}
 	}
@@ -262,7 +261,7 @@ func (b *boot) startEtcd() {
 // not start is in the node's directory, with its log.
 func (b *boot) startKubernetes() {
 	n := b.node
-	b.control = &controlPlane{node: n, config: b.config(), dir: filepath.Join(n.world.options.Dir, n.options.Name)}
+	b.control = &controlPlane{node: n, config: b.config(), dir: n.dir()}
 	if err := b.control.startAPIServer(b.ctx); err != nil {
 		n.fail(err)
 		return

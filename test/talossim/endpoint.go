@@ -4,6 +4,7 @@ package talossim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -32,6 +33,21 @@ func (w *World) NewEndpoint(port string) (*Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("endpoint: %w", err)
 	}
+	e, err := w.NewEndpointAt(address, port)
+	if err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return nil, errors.Join(err, w.addresses.free(address))
+	}
+	return e, nil
+}
+
+// NewEndpointAt starts a load balancer at a loopback address that the caller has chosen, for instance the one at which a
+// cluster has had its endpoint before. Close it.
+func (w *World) NewEndpointAt(address, port string) (*Endpoint, error) {
+	if ip := net.ParseIP(address); ip == nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("endpoint %s: is no loopback address, such as 127.1.2.3", address)
+	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, port))
 	if err != nil {
 		return nil, fmt.Errorf("endpoint: %w", err)
@@ -45,12 +61,21 @@ func (w *World) NewEndpoint(port string) (*Endpoint, error) {
 // URL is what a cluster's configuration has as its endpoint.
 func (e *Endpoint) URL() string { return "https://" + e.listener.Addr().String() }
 
-// Close cuts all connections.
+// Address is where the endpoint listens, and the port.
+func (e *Endpoint) Address() (address, port string) {
+	address, port, _ = net.SplitHostPort(e.listener.Addr().String()) // a listener's address has both
+	return address, port
+}
+
+// Close cuts all connections, and gives the address back.
 func (e *Endpoint) Close() error {
 	e.cancel()
 	err := e.listener.Close()
 	e.serving.Wait()
-	return err
+	address, _ := e.Address()
+	e.world.mu.Lock()
+	defer e.world.mu.Unlock()
+	return errors.Join(err, e.world.addresses.free(address))
 }
 
 func (e *Endpoint) serve() {

@@ -15,6 +15,7 @@ import (
 	"github.com/siderolabs/crypto/x509"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,8 @@ type kubelet struct {
 	leases coordinationclient.LeaseInterface
 	// admin is the control plane's own access, by which Talos sets labels that a kubelet may not.
 	admin coreclient.NodeInterface
+	// cloud is the access of the platform's cloud controller manager.
+	cloud coreclient.NodeInterface
 
 	renewed time.Time
 }
@@ -97,7 +100,11 @@ func (b *boot) newKubelet() (*kubelet, error) {
 		return nil, err
 	}
 	k := &kubelet{boot: b, config: c, name: name, nodes: core.Nodes(), pods: core.Pods, leases: coordination.Leases(corev1.NamespaceNodeLease)}
-	k.admin = k.nodes
+	cloud, _, err := kubernetesClients(authority, server, "cloud-controller-manager", "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	k.admin, k.cloud = k.nodes, cloud.Nodes()
 	if c.controlPlane() {
 		admin, _, err := kubernetesClients(authority, server, "talos", "system:masters")
 		if err != nil {
@@ -135,7 +142,33 @@ func (k *kubelet) register(ctx context.Context) error {
 		return err
 	}
 	k.label(ctx)
-	return nil
+	return k.initialize(ctx)
+}
+
+// uninitializedTaint is what the kubelet of a node with an external cloud provider registers with.
+const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// initialize does what a platform's cloud controller manager does with a Node that has come: it sets the provider ID, which
+// is there for life, and takes away the taint that waits for that.
+func (k *kubelet) initialize(ctx context.Context) error {
+	id := k.boot.node.options.ProviderID
+	if id == "" {
+		return nil
+	}
+	node, err := k.cloud.Get(ctx, k.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	changed := node.DeepCopy()
+	if changed.Spec.ProviderID == "" {
+		changed.Spec.ProviderID = id
+	}
+	changed.Spec.Taints = slices.DeleteFunc(changed.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == uninitializedTaint })
+	if equality.Semantic.DeepEqual(node.Spec, changed.Spec) {
+		return nil
+	}
+	_, err = k.cloud.Update(ctx, changed, metav1.UpdateOptions{})
+	return err
 }
 
 // wanted is the Node that a kubelet would create.
@@ -149,7 +182,7 @@ func (k *kubelet) wanted() *corev1.Node {
 	}
 	if slices.Equal(args["cloud-provider"], []string{"external"}) {
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
-			Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule,
+			Key: uninitializedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule,
 		})
 	}
 	if settings := k.config.K8sNodeConfig(); settings != nil {

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -36,6 +38,11 @@ type NodeOptions struct {
 
 	// Metal is a machine whose configuration must have install instructions. Without it, it is a cloud's.
 	Metal bool
+
+	// ProviderID is the ID by which the machine's platform knows it. The platform's cloud controller manager, which stands
+	// in the world of full fidelity, writes it into the Node if the kubelet has registered it without one. Empty: there is
+	// no such manager.
+	ProviderID string
 }
 
 // Node is a simulated machine and the Talos node on it. Its methods may be called from several goroutines.
@@ -57,6 +64,7 @@ type Node struct {
 	boot     *boot // nil when off
 	boots    int
 	on       bool
+	gone     bool
 	etcd     etcdMember
 	etcdKey  string
 	faults   Faults
@@ -106,14 +114,39 @@ func (n *Node) PowerOn(ctx context.Context) error {
 	n.power.Lock()
 	defer n.power.Unlock()
 	n.mu.Lock()
-	already := n.on
-	n.on = true
+	already, gone := n.on, n.gone
+	n.on = !gone
 	n.mu.Unlock()
-	if already {
+	switch {
+	case gone:
+		return fmt.Errorf("node %s: was destroyed", n.Name())
+	case already:
 		return nil
 	}
 	return n.start(ctx)
 }
+
+// Destroy takes the machine away for good, with its disk and its address. What its cluster knows of it stays there: an etcd
+// member that was not removed before is one that never answers again.
+func (n *Node) Destroy() error {
+	n.mu.Lock()
+	n.gone = true
+	n.mu.Unlock()
+	n.PowerOff()
+	w := n.world
+	w.mu.Lock()
+	w.nodes = slices.DeleteFunc(w.nodes, func(other *Node) bool { return other == n })
+	err := w.addresses.free(n.address)
+	w.mu.Unlock()
+	w.wake()
+	if w.options.Full {
+		err = errors.Join(err, os.RemoveAll(n.dir()))
+	}
+	return err
+}
+
+// dir holds what the components of full fidelity write.
+func (n *Node) dir() string { return filepath.Join(n.world.options.Dir, n.options.Name) }
 
 // PowerOff cuts the machine's power: connections die, nothing is told to anyone.
 func (n *Node) PowerOff() {
