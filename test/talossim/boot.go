@@ -63,8 +63,17 @@ const bootFailures = 3
 // errBootFails is what PowerOn says of a machine that never comes up.
 var errBootFails = errors.New("does not boot")
 
-// start boots what the boot loader takes. The caller holds power.
+// start boots what the boot loader takes, and notes whether it could. The caller holds power.
 func (n *Node) start(ctx context.Context) error {
+	err := n.tryBoots(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.bootError = err
+	return err
+}
+
+// tryBoots boots until an image comes up, or it is sure that none does.
+func (n *Node) tryBoots(ctx context.Context) error {
 	for range bootFailures {
 		n.mu.Lock()
 		n.boots++

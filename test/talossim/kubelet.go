@@ -242,22 +242,34 @@ func (k *kubelet) updateStatus(ctx context.Context) error {
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),
 	}
 	node.Status.Allocatable = node.Status.Capacity
-	ready := corev1.ConditionTrue
-	if imageMatches(b.image, b.node.Faults().NeverReady) {
-		ready = corev1.ConditionFalse
-	}
-	since := now
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == ready {
-			since = condition.LastTransitionTime
-		}
-	}
-	node.Status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: ready, Reason: "Simulated", Message: "no kubelet runs here",
-		LastHeartbeatTime: now, LastTransitionTime: since,
-	}}
+	node.Status.Conditions = k.conditions(node.Status.Conditions, now)
 	_, err = k.nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
 	return err
+}
+
+// conditions are those that a kubelet reports.
+func (k *kubelet) conditions(before []corev1.NodeCondition, now metav1.Time) []corev1.NodeCondition {
+	ready := corev1.ConditionTrue
+	if imageMatches(k.boot.image, k.boot.node.Faults().NeverReady) {
+		ready = corev1.ConditionFalse
+	}
+	conditions := []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse},
+		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse},
+		{Type: corev1.NodeReady, Status: ready},
+	}
+	for i := range conditions {
+		c := &conditions[i]
+		c.Reason, c.Message = "Simulated", "no kubelet runs here"
+		c.LastHeartbeatTime, c.LastTransitionTime = now, now
+		for _, old := range before {
+			if old.Type == c.Type && old.Status == c.Status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+		}
+	}
+	return conditions
 }
 
 // tick does what is due. What fails is tried again at the next.

@@ -74,6 +74,7 @@ type Node struct {
 	// labelError is why the API server refused labels.
 	labelError error
 	failure    error
+	bootError  error
 }
 
 func newNode(w *World, address string, options NodeOptions) (*Node, error) {
@@ -258,6 +259,20 @@ func (n *Node) refresh() {
 	if b := n.current(); b != nil {
 		b.publish()
 	}
+}
+
+// On tells whether the machine is on. It is so while it boots, also in vain.
+func (n *Node) On() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.on
+}
+
+// BootError is why the last boot failed, or nil.
+func (n *Node) BootError() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.bootError
 }
 
 // BootID is the ID of the boot that runs, or empty.
