@@ -31,6 +31,8 @@ PROVIDERS := $(foreach p,bootstrap controlplane,$(if $(wildcard api/$(p)/v1alpha
 MANAGERS := $(foreach p,$(PROVIDERS),$(if $(wildcard $(p)/main.go),$(p)))
 WEBHOOKS := $(foreach p,$(MANAGERS),$(if $(wildcard $(p)/webhooks/*.go),$(p)))
 
+INFRASTRUCTURE := test/infrastructure
+
 # Every module of the repository but the fixtures, tracked or about to be.
 MODULE_DIRS = $(sort $(dir $(shell git ls-files -co --exclude-standard -- go.mod '*/go.mod' ':!:*/testdata/*')))
 
@@ -48,7 +50,7 @@ clean: ## Remove what the targets below have built
 ##@ Generate
 
 .PHONY: generate
-generate: generate-documents generate-deepcopy generate-crds generate-rbac generate-webhooks generate-metrics ## Regenerate everything that is generated
+generate: generate-documents generate-deepcopy generate-crds generate-rbac generate-webhooks generate-metrics generate-infrastructure ## Regenerate everything that is generated
 
 .PHONY: generate-documents
 generate-documents: ## Typed Talos documents, their reference and first versions, from the source of Talos machinery
@@ -56,7 +58,7 @@ generate-documents: ## Typed Talos documents, their reference and first versions
 
 .PHONY: generate-deepcopy
 generate-deepcopy: generate-documents ## DeepCopy methods of the API types
-	$(CONTROLLER_GEN) object paths=./api/...
+	$(CONTROLLER_GEN) object paths=./api/... paths=./test/infrastructure/api/...
 
 .PHONY: generate-crds
 generate-crds: $(PROVIDERS:%=generate-crds-%) ## CustomResourceDefinitions
@@ -76,6 +78,12 @@ generate-webhooks: $(WEBHOOKS:%=generate-webhooks-%) ## Webhook configurations, 
 
 generate-webhooks-%: generate-deepcopy
 	$(CONTROLLER_GEN) webhook paths=./$*/webhooks/... output:webhook:dir=config/$*/webhook
+
+.PHONY: generate-infrastructure
+generate-infrastructure: generate-deepcopy ## CustomResourceDefinitions and roles of the simulated infrastructure provider
+	rm -f $(INFRASTRUCTURE)/config/crd/bases/*.yaml
+	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true paths=./$(INFRASTRUCTURE)/api/... output:crd:dir=$(INFRASTRUCTURE)/config/crd/bases
+	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./$(INFRASTRUCTURE)/... output:rbac:dir=$(INFRASTRUCTURE)/config/rbac
 
 .PHONY: generate-metrics
 generate-metrics: generate-deepcopy ## The table of metrics in docs/observability.md
@@ -175,7 +183,7 @@ bench: test-tools ## Measure what is promised of speed, writes and memory; BENCH
 ##@ Demo
 
 .PHONY: demo
-demo: ## Start a management cluster with Ichor, render the examples, scale a MachineDeployment, explain a patch
+demo: ## Bring up a cluster of simulated machines with real Kubernetes, show its configs and Nodes, scale it, explain a patch
 	go run ./test/demo up
 
 .PHONY: demo-down

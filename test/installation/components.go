@@ -33,7 +33,7 @@ const (
 // ManagerGroups are those of the ServiceAccount.
 var ManagerGroups = []string{"system:serviceaccounts", "system:serviceaccounts:" + ManagerNamespace}
 
-// Components are what the bootstrap provider installs, sorted by when they are needed.
+// Components are what a provider installs, sorted by when they are needed.
 type Components struct {
 	// CRDs must be served before a manager starts: give them to harness.Options.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
@@ -48,12 +48,17 @@ type Components struct {
 
 // ReadBootstrap builds the installation of the bootstrap provider from the repository whose root is given.
 func ReadBootstrap(ctx context.Context, root string) (Components, error) {
-	objects, err := Build(ctx, root, "config/bootstrap/default")
+	return Read(ctx, root, "config/bootstrap")
+}
+
+// Read builds the installation of a provider from its directory of manifests, in the repository whose root is given.
+func Read(ctx context.Context, root, directory string) (Components, error) {
+	objects, err := Build(ctx, root, directory+"/default")
 	if err != nil {
 		return Components{}, err
 	}
 
-	components := Components{AggregatedRole: filepath.Join(root, "config", "bootstrap", "rbac", "aggregated_role.yaml")}
+	components := Components{AggregatedRole: filepath.Join(root, filepath.FromSlash(directory), "rbac", "aggregated_role.yaml")}
 
 	for _, object := range objects {
 		switch {

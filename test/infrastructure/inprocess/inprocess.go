@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inprocess installs the infrastructure provider sim into a management cluster of the test world, and runs its manager in
+// this process, with the rights of the installation and no more. It is not pure, and only packages under test/ may import it.
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/infrastructure/machines"
+	"github.com/maesh-dev/ichor/test/infrastructure/setup"
+	"github.com/maesh-dev/ichor/test/installation"
+)
+
+// The manager's ServiceAccount, as config/ binds it.
+const (
+	managerNamespace = "ichor-infrastructure-sim-system"
+	managerUser      = "system:serviceaccount:" + managerNamespace + ":ichor-infrastructure-sim-manager"
+)
+
+// syncTimeout bounds the wait for the manager's cache.
+const syncTimeout = time.Minute
+
+// Read builds the provider's installation from the repository whose root is given. Its CRDs and its aggregated role are for
+// harness.Options.
+func Read(ctx context.Context, root string) (installation.Components, error) {
+	return installation.Read(ctx, root, "test/infrastructure/config")
+}
+
+// Provider is a provider that runs.
+type Provider struct {
+	// Machines are the simulated machines. They end with the provider.
+	Machines *machines.Farm
+
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// Start installs the components into the management cluster, starts a manager in this process, and waits until it works.
+func Start(ctx context.Context, components installation.Components, cluster *harness.ManagementCluster, options machines.Options) (*Provider, error) {
+	for _, object := range components.Others {
+		// Applying fills in what the API server adds.
+		if err := cluster.Apply(ctx, object.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
+
+	config, err := cluster.UserConfig(managerUser, "system:serviceaccounts", "system:serviceaccounts:"+managerNamespace)
+	if err != nil {
+		return nil, err
+	}
+
+	settings := setup.NewOptions()
+	settings.Machines = options
+	settings.Fidelity = setup.FidelityLight
+	settings.HealthAddress = "0"
+	settings.Diagnostics.DiagnosticsAddress = "0"
+	settings.Diagnostics.InsecureDiagnostics = true
+	settings.Diagnostics.TLSMinVersion = "VersionTLS12"
+
+	if options.Full {
+		settings.Fidelity = setup.FidelityFull
+	}
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+
+	mgr, farm, err := setup.NewManager(ctx, config, settings, func(o *ctrl.Options) {
+		// Managers of several management clusters in one process have controllers of one name.
+		o.Controller.SkipNameValidation = new(true)
+	})
+	if err != nil {
+		cancel()
+
+		return nil, err
+	}
+
+	p := &Provider{Machines: farm, cancel: cancel, ended: make(chan error, 1)}
+	go func() { p.ended <- mgr.Start(ctx) }()
+
+	synced, stop := context.WithTimeout(ctx, syncTimeout)
+	defer stop()
+
+	if !mgr.GetCache().WaitForCacheSync(synced) {
+		return nil, fmt.Errorf("the cache of the infrastructure provider does not fill: %w", p.Stop())
+	}
+
+	return p, nil
+}
+
+// Stop ends the manager and its machines.
+func (p *Provider) Stop() error {
+	p.cancel()
+
+	return errors.Join(<-p.ended, p.Machines.Close())
+}

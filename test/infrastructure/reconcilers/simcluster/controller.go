@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simcluster reconciles SimClusters: it runs the load balancer at the control-plane endpoint of a cluster. It is not pure.
+package simcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/finalizers"
+	"sigs.k8s.io/cluster-api/util/patch"
+	"sigs.k8s.io/cluster-api/util/paused"
+	"sigs.k8s.io/cluster-api/util/predicates"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	"github.com/maesh-dev/ichor/test/infrastructure/machines"
+	"github.com/maesh-dev/ichor/test/infrastructure/reconcilers/report"
+)
+
+// +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simclusters,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simclusters/status,verbs=patch
+// +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simmachines,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
+
+// Reconciler reconciles SimClusters.
+type Reconciler struct {
+	Client client.Client
+	Farm   *machines.Farm
+
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter on what is reconciled. Empty: everything.
+	WatchFilter string
+}
+
+// SetupWithManager adds the reconciler to a manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	log := mgr.GetLogger().WithName("simcluster")
+	toInfrastructure := util.ClusterToInfrastructureMapFunc(ctx, infrav1.GroupVersion.WithKind("SimCluster"), mgr.GetClient(), &infrav1.SimCluster{})
+
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("simcluster").
+		For(&infrav1.SimCluster{}, builder.WithPredicates(
+			predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, r.WatchFilter),
+			predicates.ResourceIsNotExternallyManaged(mgr.GetScheme(), log),
+		)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toInfrastructure),
+			builder.WithPredicates(predicates.ClusterPausedTransitions(mgr.GetScheme(), log))).
+		Watches(&infrav1.SimMachine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine)).
+		WithOptions(options).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("SimCluster controller: %w", err)
+	}
+
+	return nil
+}
+
+// ofMachine leads from a machine that is going to its cluster, which may wait for that.
+func (r *Reconciler) ofMachine(ctx context.Context, machine client.Object) []ctrl.Request {
+	if machine.GetDeletionTimestamp() == nil {
+		return nil
+	}
+
+	cluster, err := util.GetClusterFromMetadata(ctx, r.Client, metav1.ObjectMeta{Namespace: machine.GetNamespace(), Labels: machine.GetLabels()})
+	if err != nil || !cluster.Spec.InfrastructureRef.IsDefined() {
+		return nil
+	}
+
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.InfrastructureRef.Name}}}
+}
+
+// Reconcile runs the load balancer, or ends it.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
+	object := &infrav1.SimCluster{}
+	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+
+	cluster, err := util.GetOwnerCluster(ctx, r.Client, object.ObjectMeta)
+	// Cluster API has not taken it over yet, or somebody else is responsible.
+	if err != nil || cluster == nil || annotations.IsExternallyManaged(object) {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+
+	if stop, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, cluster, object); err != nil || stop || requeue {
+		return ctrl.Result{}, err
+	}
+
+	if object.DeletionTimestamp.IsZero() {
+		if added, err := finalizers.EnsureFinalizer(ctx, r.Client, object, infrav1.ClusterFinalizer); err != nil || added {
+			return ctrl.Result{}, err
+		}
+	}
+
+	helper, err := patch.NewHelper(object, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	defer func() { reterr = errors.Join(reterr, report.Patch(ctx, helper, object)) }()
+
+	if !object.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.delete(ctx, cluster, object)
+	}
+
+	return ctrl.Result{}, r.balance(cluster, object)
+}
+
+func (r *Reconciler) balance(cluster *clusterv1.Cluster, object *infrav1.SimCluster) error {
+	wanted := object.Spec.ControlPlaneEndpoint
+
+	host, port, err := r.Farm.Balance(ClusterOf(cluster, object), wanted.Host, wanted.Port)
+	if err != nil {
+		setReady(object, metav1.ConditionFalse, infrav1.EndpointUnavailableReason, err.Error())
+
+		// Whoever has the address may leave it.
+		return fmt.Errorf("control-plane endpoint: %w", err)
+	}
+
+	object.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: host, Port: port}
+	object.Status.FailureDomains = object.Spec.FailureDomains
+	object.Status.Initialization.Provisioned = new(true)
+	setReady(object, metav1.ConditionTrue, infrav1.ServingReason, "")
+
+	return nil
+}
+
+// delete ends the load balancer after the last machine.
+func (r *Reconciler) delete(ctx context.Context, cluster *clusterv1.Cluster, object *infrav1.SimCluster) error {
+	list := &infrav1.SimMachineList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+		return fmt.Errorf("list SimMachines: %w", err)
+	}
+
+	if len(list.Items) > 0 {
+		setReady(object, metav1.ConditionFalse, infrav1.DeletingReason, fmt.Sprintf("SimMachines that are still there: %d", len(list.Items)))
+
+		return nil
+	}
+
+	setReady(object, metav1.ConditionFalse, infrav1.DeletingReason, "")
+
+	if err := r.Farm.CloseCluster(client.ObjectKeyFromObject(cluster)); err != nil {
+		return err
+	}
+
+	controllerutil.RemoveFinalizer(object, infrav1.ClusterFinalizer)
+
+	return nil
+}
+
+// ClusterOf is how the farm knows a cluster. object is its infrastructure, or nil.
+func ClusterOf(cluster *clusterv1.Cluster, object *infrav1.SimCluster) machines.Cluster {
+	of := machines.Cluster{ObjectKey: client.ObjectKeyFromObject(cluster)}
+	if object != nil && object.Spec.Fidelity != "" {
+		of.Full = new(object.Spec.Fidelity == infrav1.FidelityFull)
+	}
+
+	return of
+}
+
+func setReady(object *infrav1.SimCluster, status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(object, metav1.Condition{Type: infrav1.ReadyCondition, Status: status, Reason: reason, Message: message})
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simmachine reconciles SimMachines: it makes a simulated machine, boots it with the bootstrap data of its Machine, tells
+// what becomes of it, and takes it away. It is not pure.
+package simmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/finalizers"
+	"sigs.k8s.io/cluster-api/util/patch"
+	"sigs.k8s.io/cluster-api/util/paused"
+	"sigs.k8s.io/cluster-api/util/predicates"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	"github.com/maesh-dev/ichor/test/infrastructure/machines"
+	"github.com/maesh-dev/ichor/test/infrastructure/reconcilers/report"
+)
+
+// +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simmachines,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simclusters,verbs=list;watch
+// +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simmachines/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+
+// look is how often a machine is looked at: what happens on it, for instance that somebody shuts it down, is no event of the API server.
+const look = 2 * time.Second
+
+// Reconciler reconciles SimMachines.
+type Reconciler struct {
+	Client client.Client
+	// APIReader reads Secrets, which no cache should hold.
+	APIReader client.Reader
+	Farm      *machines.Farm
+
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter on what is reconciled. Empty: everything.
+	WatchFilter string
+}
+
+// SetupWithManager adds the reconciler to a manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	log := mgr.GetLogger().WithName("simmachine")
+
+	ofCluster, err := util.ClusterToTypedObjectsMapper(mgr.GetClient(), &infrav1.SimMachineList{}, mgr.GetScheme())
+	if err != nil {
+		return fmt.Errorf("SimMachine controller: %w", err)
+	}
+
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("simmachine").
+		For(&infrav1.SimMachine{}, builder.WithPredicates(predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, r.WatchFilter))).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(
+			util.MachineToInfrastructureMapFunc(infrav1.GroupVersion.WithKind("SimMachine")))).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster),
+			builder.WithPredicates(predicates.ClusterPausedTransitionsOrInfrastructureProvisioned(mgr.GetScheme(), log))).
+		WithOptions(options).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("SimMachine controller: %w", err)
+	}
+
+	return nil
+}
+
+// Reconcile makes the machine, looks at it, or takes it away.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
+	object := &infrav1.SimMachine{}
+	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+
+	machine, cluster, err := r.owners(ctx, object)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	if object.DeletionTimestamp.IsZero() && (machine == nil || cluster == nil) {
+		return ctrl.Result{}, nil // Cluster API has not taken it over yet
+	}
+
+	if stop, changed, err := paused.EnsurePausedCondition(ctx, r.Client, cluster, object); err != nil || stop || changed {
+		return ctrl.Result{}, err
+	}
+
+	if object.DeletionTimestamp.IsZero() {
+		if added, err := finalizers.EnsureFinalizer(ctx, r.Client, object, infrav1.MachineFinalizer); err != nil || added {
+			return ctrl.Result{}, err
+		}
+	}
+
+	helper, err := patch.NewHelper(object, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	defer func() { reterr = errors.Join(reterr, report.Patch(ctx, helper, object)) }()
+
+	if !object.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.delete(object)
+	}
+
+	return r.reconcile(ctx, cluster, machine, object)
+}
+
+// owners are the Machine and the Cluster that the object belongs to, nil if there is none.
+func (r *Reconciler) owners(ctx context.Context, object *infrav1.SimMachine) (*clusterv1.Machine, *clusterv1.Cluster, error) {
+	machine, err := util.GetOwnerMachine(ctx, r.Client, object.ObjectMeta)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, nil, fmt.Errorf("owner of SimMachine: %w", err)
+	}
+
+	cluster, err := util.GetClusterFromMetadata(ctx, r.Client, object.ObjectMeta)
+	if err != nil && !errors.Is(err, util.ErrNoCluster) && !isNotFound(err) {
+		return nil, nil, fmt.Errorf("cluster of SimMachine: %w", err)
+	}
+
+	return machine, cluster, nil
+}
+
+func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
+
+// delete cuts the machine's power and wipes it. A machine that is gone already is no obstacle.
+func (r *Reconciler) delete(object *infrav1.SimMachine) error {
+	setReady(object, metav1.ConditionFalse, infrav1.DeletingReason, "")
+
+	if err := r.Farm.Destroy(idOf(object)); err != nil {
+		return err
+	}
+
+	controllerutil.RemoveFinalizer(object, infrav1.MachineFinalizer)
+
+	return nil
+}
+
+func setReady(object *infrav1.SimMachine, status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(object, metav1.Condition{Type: infrav1.ReadyCondition, Status: status, Reason: reason, Message: message})
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/flags"
+
+	"github.com/maesh-dev/ichor/test/infrastructure/machines"
+)
+
+// Fidelities of the machines.
+const (
+	FidelityLight = "light"
+	FidelityFull  = "full"
+)
+
+// Options are the manager's settings. NewOptions gives the defaults.
+type Options struct {
+	// Fidelity of the machines: FidelityLight or FidelityFull.
+	Fidelity string
+
+	// Machines are further settings of the machines. Full is set by Fidelity.
+	Machines machines.Options
+
+	// Namespace that is watched. Empty: all.
+	Namespace string
+
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter on what is reconciled. Empty: everything.
+	WatchFilter string
+
+	// Concurrency is how many SimMachines are reconciled at once.
+	Concurrency int
+
+	// LeaderElect lets one manager wait until another ends. Machines do not outlive the manager that has made them.
+	LeaderElect bool
+
+	// HealthAddress serves /healthz and /readyz.
+	HealthAddress string
+
+	// Diagnostics is the endpoint for metrics and profiles.
+	Diagnostics flags.ManagerOptions
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{Fidelity: FidelityFull, Concurrency: 20, HealthAddress: ":9440"}
+}
+
+// AddFlags adds a flag for each setting.
+func (o *Options) AddFlags(set *pflag.FlagSet) {
+	set.StringVar(&o.Fidelity, "fidelity", o.Fidelity,
+		"full: control-plane machines run a real etcd member and a real API server. light: etcd is a model, and there is no Kubernetes.")
+	set.StringVar(&o.Machines.Dir, "data-dir", o.Machines.Dir,
+		"Directory of what the machines' programs write, logs too: NAMESPACE/CLUSTER/MACHINE. Empty: temporary directories.")
+	set.StringVar(&o.Namespace, "namespace", o.Namespace,
+		"Namespace that the manager watches. Empty: all namespaces.")
+	set.StringVar(&o.WatchFilter, "watch-filter", o.WatchFilter,
+		fmt.Sprintf("Value of the label %s on what the manager reconciles. Empty: everything.", clusterv1.WatchLabel))
+	set.IntVar(&o.Concurrency, "concurrency", o.Concurrency,
+		"Number of SimMachines that are reconciled at the same time.")
+	set.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect,
+		"Elect a leader among the managers that run; only the leader works.")
+	set.StringVar(&o.HealthAddress, "health-addr", o.HealthAddress,
+		"Address of the endpoints /healthz and /readyz.")
+	flags.AddManagerOptions(set, &o.Diagnostics)
+}
+
+// Validate says which settings make no sense, by the names of their flags.
+func (o *Options) Validate() error {
+	var faults []error
+
+	if o.Fidelity != FidelityLight && o.Fidelity != FidelityFull {
+		faults = append(faults, fmt.Errorf("--fidelity is %q: set %s or %s", o.Fidelity, FidelityLight, FidelityFull))
+	}
+
+	if o.Concurrency < 1 {
+		faults = append(faults, fmt.Errorf("--concurrency is %d: set at least 1", o.Concurrency))
+	}
+
+	return errors.Join(faults...)
+}

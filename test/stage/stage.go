@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/test/harness"
+	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	"github.com/maesh-dev/ichor/test/infrastructure/inprocess"
+	"github.com/maesh-dev/ichor/test/infrastructure/machines"
+	"github.com/maesh-dev/ichor/test/installation"
+	"github.com/maesh-dev/ichor/test/tools"
+)
+
+// Options say what a stage has. The zero value is right for most scenarios: each SimCluster says how real its machines are.
+type Options struct {
+	// Machines are the settings of the infrastructure provider.
+	Machines machines.Options
+
+	// CAPIFeatureGates are set on Cluster API's core manager.
+	CAPIFeatureGates map[string]bool
+}
+
+// Stage is a management cluster in which everything runs. Stop it.
+type Stage struct {
+	*harness.ManagementCluster
+
+	// Client is an administrator's, for the kinds of Cluster API, Ichor and sim.
+	Client client.Client
+
+	options        Options
+	infrastructure installation.Components
+	provider       *inprocess.Provider
+	stops          []func() error
+}
+
+// NewScheme returns a scheme with the kinds of Kubernetes, Cluster API, Ichor and sim.
+func NewScheme() *runtime.Scheme {
+	scheme := harness.NewScheme()
+
+	utilruntime.Must(bootstrapv1.AddToScheme(scheme))
+	utilruntime.Must(infrav1.AddToScheme(scheme))
+
+	return scheme
+}
+
+// Start starts a stage, which lives until Stop.
+func Start(ctx context.Context, options Options) (_ *Stage, err error) {
+	s := &Stage{options: options}
+
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Stop())
+		}
+	}()
+
+	root, err := tools.RepositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+
+	bootstrap, err := installation.ReadBootstrap(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+
+	if s.infrastructure, err = inprocess.Read(ctx, root); err != nil {
+		return nil, err
+	}
+
+	s.ManagementCluster, err = harness.StartManagementCluster(ctx, harness.Options{
+		CAPICore:         true,
+		CAPIFeatureGates: options.CAPIFeatureGates,
+		CRDs:             slices.Concat(bootstrap.CRDs, s.infrastructure.CRDs),
+		Manifests:        []string{bootstrap.AggregatedRole, s.infrastructure.AggregatedRole},
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	s.stops = append(s.stops, s.ManagementCluster.Stop)
+
+	if s.Client, err = client.New(s.Config(), client.Options{Scheme: NewScheme()}); err != nil {
+		return nil, err
+	}
+
+	stop, err := bootstrap.Start(ctx, s.ManagementCluster, nil)
+	if err != nil {
+		return nil, err
+	}
+
+	s.stops = append(s.stops, stop)
+
+	return s, s.startProvider(ctx)
+}
+
+func (s *Stage) startProvider(ctx context.Context) (err error) {
+	s.provider, err = inprocess.Start(ctx, s.infrastructure, s.ManagementCluster, s.options.Machines)
+
+	return err
+}
+
+// RestartInfrastructure ends the infrastructure provider, and with it all machines, and starts it again.
+func (s *Stage) RestartInfrastructure(ctx context.Context) error {
+	if err := s.provider.Stop(); err != nil {
+		return fmt.Errorf("stop the infrastructure provider: %w", err)
+	}
+
+	return s.startProvider(ctx)
+}
+
+// Stop ends everything, the last first.
+func (s *Stage) Stop() error {
+	var errs []error
+	if s.provider != nil {
+		errs = append(errs, s.provider.Stop())
+	}
+
+	for _, stop := range slices.Backward(s.stops) {
+		errs = append(errs, stop())
+	}
+
+	s.provider, s.stops = nil, nil
+
+	return errors.Join(errs...)
+}
+
+// Machine is the simulated machine of a SimMachine.
+func (s *Stage) Machine(ctx context.Context, key client.ObjectKey) (*machines.Machine, error) {
+	object := &infrav1.SimMachine{}
+	if err := s.Client.Get(ctx, key, object); err != nil {
+		return nil, err
+	}
+
+	machine := s.provider.Machines.Machine(object.Spec.ProviderID)
+	if machine == nil {
+		return nil, fmt.Errorf("SimMachine %s: there is no machine with the provider ID %q", key, object.Spec.ProviderID)
+	}
+
+	return machine, nil
+}
+
+// Machines are the simulated machines of a Cluster.
+func (s *Stage) Machines(cluster client.ObjectKey) []*machines.Machine {
+	return s.provider.Machines.Machines(cluster)
+}
