@@ -30,6 +30,8 @@ type sizes struct {
 
 	// settling is how long a process must have been quiet, or its memory have stopped to shrink, to be at rest.
 	settling time.Duration
+
+	planMachines, planRounds int
 }
 
 // part is one group of promises.
@@ -43,12 +45,13 @@ var parts = []part{
 	{"machines", measureMachines},
 	{"memory", measureMemory},
 	{"hostile", measureHostile},
+	{"plan", measurePlan},
 }
 
 func main() {
 	var s sizes
 
-	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines, memory, hostile")
+	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines, memory, hostile, plan")
 
 	flag.IntVar(&s.renderRounds, "rounds", 15, "interleaved rounds for each comparison of renders")
 	flag.IntVar(&s.renderCalls, "calls", 40, "renders in a round")
@@ -57,6 +60,8 @@ func main() {
 	flag.IntVar(&s.configs, "configs", 10_000, "TalosConfigs of the part memory")
 	flag.IntVar(&s.hostileTries, "tries", 3, "tries for each patch of the part hostile")
 	flag.DurationVar(&s.settling, "settling", 10*time.Second, "how long memory must have stopped to shrink to be that of a process at rest")
+	flag.IntVar(&s.planMachines, "plan-machines", 1000, "Machines of the part plan")
+	flag.IntVar(&s.planRounds, "plan-rounds", 25, "rounds of the part plan")
 	flag.Parse()
 	ctrl.SetLogger(harness.NewLogger(io.Discard))
 

@@ -10,7 +10,7 @@ import (
 )
 
 // small sizes prove that each part works, and what does not depend on the machine.
-var small = sizes{machines: 30, machineRounds: 1, configs: 20, hostileTries: 1}
+var small = sizes{machines: 30, machineRounds: 1, configs: 20, hostileTries: 1, planMachines: 50, planRounds: 3}
 
 // TestMachines counts the writes and the live reads of a fleet at the API server. How long it takes is for the benchmark to judge.
 func TestMachines(t *testing.T) {

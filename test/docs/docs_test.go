@@ -36,29 +36,38 @@ func page(t *testing.T, name string) string {
 
 // Each reason that a condition of ours can have is in the table of docs/troubleshooting.md.
 func TestReasons(t *testing.T) {
-	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports}, "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1")
-	if err != nil || len(loaded) != 1 || len(loaded[0].Errors) > 0 {
+	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports},
+		"github.com/maesh-dev/ichor/api/bootstrap/v1alpha1", "github.com/maesh-dev/ichor/api/controlplane/v1alpha1")
+	if err != nil || len(loaded) != 2 {
 		t.Fatal(err, loaded)
 	}
 
-	text, found := page(t, "troubleshooting.md"), 0
+	text := page(t, "troubleshooting.md")
 
-	for _, name := range loaded[0].Types.Scope().Names() {
-		value, ok := loaded[0].Types.Scope().Lookup(name).(*types.Const)
-		if !ok || !strings.HasSuffix(name, "Reason") {
-			continue
+	for _, group := range loaded {
+		if len(group.Errors) > 0 {
+			t.Fatal(group.Errors)
 		}
 
-		found++
+		found := 0
 
-		reason := constant.StringVal(value.Val())
-		if !regexp.MustCompile(`(?m)^\|[^|]*\|([^|]*\|[^|]*|[^|]*)\b` + regexp.QuoteMeta(reason) + `\b[^|]*\|[^|]*\|$`).MatchString(text) {
-			t.Errorf("docs/troubleshooting.md: no row of the table has the reason %s (%s): say what to do", reason, name)
+		for _, name := range group.Types.Scope().Names() {
+			value, ok := group.Types.Scope().Lookup(name).(*types.Const)
+			if !ok || !strings.HasSuffix(name, "Reason") {
+				continue
+			}
+
+			found++
+
+			reason := constant.StringVal(value.Val())
+			if !regexp.MustCompile(`(?m)^\|[^|]*\|([^|]*\|[^|]*|[^|]*)\b` + regexp.QuoteMeta(reason) + `\b[^|]*\|[^|]*\|$`).MatchString(text) {
+				t.Errorf("docs/troubleshooting.md: no row of the table has the reason %s (%s): say what to do", reason, name)
+			}
 		}
-	}
 
-	if found < 20 {
-		t.Errorf("only %d constants of reasons were found", found)
+		if found < 20 {
+			t.Errorf("only %d constants of reasons were found in %s", found, group.Name)
+		}
 	}
 }
 

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/maesh-dev/ichor/internal/etcd"
+)
+
+// Decision is what happens next.
+type Decision struct {
+	// Action to take. It is never nil: Rest and Wait are actions too.
+	Action Action
+
+	// Reason is one of the Plan...Reason constants of the TalosControlPlane's API.
+	Reason string
+
+	// Message says what happens and why, or what blocks it and what helps. It has no secrets and no relative times, and is the same as
+	// long as the facts are.
+	Message string
+
+	// RetryAfter is when to look again although nothing that is watched has changed. Zero: not before something changes. An action
+	// changes something.
+	RetryAfter time.Duration
+
+	// Remediation says what is done about an unhealthy machine, for its OwnerRemediated condition. Nil when there is none.
+	Remediation *RemediationNote
+}
+
+// RemediationNote is the status of an unhealthy machine's remediation.
+type RemediationNote struct {
+	Machine string
+
+	// Reason is one of the MachineRemediation...Reason constants of the TalosControlPlane's API.
+	Reason  string
+	Message string
+}
+
+// Action is one thing that changes something outside, or Rest or Wait.
+//
+//sumtype:decl
+type Action interface {
+	// Name is the action's name in status and events.
+	Name() string
+
+	isAction()
+}
+
+type (
+	// Rest is when everything is as it should be.
+	Rest struct{}
+
+	// Wait is when something has to happen first.
+	Wait struct{}
+
+	// AdoptMachine makes the control plane the controller of a Machine that has none.
+	AdoptMachine struct{ Machine string }
+
+	// AddHook puts our pre-terminate hook on a Machine.
+	AddHook struct{ Machine string }
+
+	// RecordMember notes down on a Machine which etcd member its node says it is.
+	RecordMember struct {
+		Machine string
+		Member  etcd.MemberID
+	}
+
+	// RecordBootstrap writes the record of the bootstrap, to the secrets bundle's Secret first and then to the control plane, each only
+	// if what is there is still what the Snapshot has.
+	RecordBootstrap struct{ Record BootstrapRecord }
+
+	// Bootstrap calls Talos' Bootstrap on a machine. An answer that there is data already is a success: the record is the machine's.
+	Bootstrap struct{ Machine string }
+
+	// CreateMachine makes infrastructure machine, TalosConfig and Machine, with our hook on it.
+	CreateMachine struct {
+		// FailureDomain to make it in; empty when the Cluster has none.
+		FailureDomain string
+
+		// Remediation is the record to put on the Machine when it replaces an unhealthy one.
+		Remediation *RemediationRecord
+	}
+
+	// DeleteMachine deletes a Machine. Its hook keeps its infrastructure until its etcd member has left.
+	DeleteMachine struct{ Machine string }
+
+	// RecordRemediation notes down on the control plane which Machine is about to be replaced.
+	RecordRemediation struct{ Record RemediationRecord }
+
+	// ClearRemediation removes that note.
+	ClearRemediation struct{}
+
+	// ForwardLeadership has an etcd leader give up leadership. Talos chooses the heir; To is the one that would be best.
+	ForwardLeadership struct {
+		Machine  string
+		From, To etcd.MemberID
+	}
+
+	// LeaveEtcd has a node's own member leave etcd.
+	LeaveEtcd struct {
+		Machine string
+		Member  etcd.MemberID
+	}
+
+	// RemoveEtcdMember removes a member by its ID, through the node of another. Machine is empty for an orphan.
+	RemoveEtcdMember struct {
+		Machine string
+		Member  etcd.MemberID
+
+		// Through is the Machine whose node is asked to do it: that of a healthy voter.
+		Through string
+	}
+
+	// ReleaseHook takes our pre-terminate hook off a Machine.
+	ReleaseHook struct{ Machine string }
+
+	// ReleaseHooks takes it off several, because the whole control plane goes.
+	ReleaseHooks struct{ Machines []string }
+
+	// DeleteMachines deletes several, because the whole control plane goes.
+	DeleteMachines struct{ Machines []string }
+
+	// ReleaseControlPlane removes the finalizer: no Machine is left.
+	ReleaseControlPlane struct{}
+)
+
+func (Rest) isAction()                {}
+func (Wait) isAction()                {}
+func (AdoptMachine) isAction()        {}
+func (AddHook) isAction()             {}
+func (RecordMember) isAction()        {}
+func (RecordBootstrap) isAction()     {}
+func (Bootstrap) isAction()           {}
+func (CreateMachine) isAction()       {}
+func (DeleteMachine) isAction()       {}
+func (RecordRemediation) isAction()   {}
+func (ClearRemediation) isAction()    {}
+func (ForwardLeadership) isAction()   {}
+func (LeaveEtcd) isAction()           {}
+func (RemoveEtcdMember) isAction()    {}
+func (ReleaseHook) isAction()         {}
+func (ReleaseHooks) isAction()        {}
+func (DeleteMachines) isAction()      {}
+func (ReleaseControlPlane) isAction() {}
+
+// Name of the action when there is nothing to do.
+func (Rest) Name() string { return "None" }
+
+// Name of the action when something has to happen first.
+func (Wait) Name() string { return "Wait" }
+
+func (AdoptMachine) Name() string        { return "AdoptMachine" }
+func (AddHook) Name() string             { return "AddHook" }
+func (RecordMember) Name() string        { return "RecordMember" }
+func (RecordBootstrap) Name() string     { return "RecordBootstrap" }
+func (Bootstrap) Name() string           { return "Bootstrap" }
+func (CreateMachine) Name() string       { return "CreateMachine" }
+func (DeleteMachine) Name() string       { return "DeleteMachine" }
+func (RecordRemediation) Name() string   { return "RecordRemediation" }
+func (ClearRemediation) Name() string    { return "ClearRemediation" }
+func (ForwardLeadership) Name() string   { return "ForwardLeadership" }
+func (LeaveEtcd) Name() string           { return "LeaveEtcd" }
+func (RemoveEtcdMember) Name() string    { return "RemoveEtcdMember" }
+func (ReleaseHook) Name() string         { return "ReleaseHook" }
+func (ReleaseHooks) Name() string        { return "ReleaseHooks" }
+func (DeleteMachines) Name() string      { return "DeleteMachines" }
+func (ReleaseControlPlane) Name() string { return "ReleaseControlPlane" }
+
+// acts is true for actions that change something.
+func acts(a Action) bool {
+	switch a.(type) {
+	case Rest, Wait:
+		return false
+	case AdoptMachine, AddHook, RecordMember, RecordBootstrap, Bootstrap, CreateMachine, DeleteMachine, RecordRemediation, ClearRemediation,
+		ForwardLeadership, LeaveEtcd, RemoveEtcdMember, ReleaseHook, ReleaseHooks, DeleteMachines, ReleaseControlPlane:
+		return true
+	}
+
+	return true
+}
+
+// listed names machines for people: the first five, in the order given.
+func listed(machines []string) string {
+	const most = 5
+
+	if len(machines) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(machines[:most], ", "), len(machines)-most)
+	}
+
+	return strings.Join(machines, ", ")
+}

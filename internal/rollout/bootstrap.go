@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/etcd"
+)
+
+// bootstrap sees to it that etcd is bootstrapped once, however often the controller is killed and whatever of status is lost. The record
+// is written before the call; a call is made only on the machine of the record, and only while every machine that ever had an address
+// says that it has no etcd data. Who does not answer is not empty.
+//
+// What it waits for is held: a machine that never comes up may be deleted, or replaced when it is unhealthy.
+func (p *planner) bootstrap() *Decision {
+	if d := p.badRecord(); d != nil {
+		return d
+	}
+
+	if p.initialized {
+		return p.recordDone()
+	}
+
+	if len(p.live) == 0 {
+		return nil // the first machine is made by scale
+	}
+
+	d := p.bootstrapOnce()
+	if d != nil && !acts(d.Action) {
+		p.hold(d)
+
+		return nil
+	}
+
+	return d
+}
+
+func (p *planner) bootstrapOnce() *Decision {
+
+	record, complete := p.record()
+
+	if holder := p.holder(); holder != nil {
+		if record == nil || !complete {
+			return do(RecordBootstrap{BootstrapRecord{Machine: p.recordedOr(record, holder.Name)}}, controlplanev1.PlanRecordingReason,
+				"Machine %s has etcd data: etcd is bootstrapped", holder.Name)
+		}
+
+		return wait(controlplanev1.PlanWaitingForAPIServerReason, "Etcd is bootstrapped on Machine %s; the Kubernetes API server has not answered yet", record.Machine)
+	}
+
+	if record != nil {
+		return p.callAgain(*record, complete)
+	}
+
+	candidate := p.candidate()
+	if candidate == nil {
+		return wait(controlplanev1.PlanWaitingForMachineReason, "Machine %s has not come up: %s", p.live[0].Name, p.live[0].notUp())
+	}
+
+	if d := p.unproven(); d != nil {
+		return d
+	}
+
+	return do(RecordBootstrap{BootstrapRecord{Machine: candidate.Name}}, controlplanev1.PlanRecordingReason,
+		"Etcd is about to be bootstrapped on Machine %s", candidate.Name)
+}
+
+// callAgain calls Bootstrap on the machine of the record: for the first time, or because nobody knows whether the call was made.
+func (p *planner) callAgain(record BootstrapRecord, complete bool) *Decision {
+	if !complete {
+		return do(RecordBootstrap{record}, controlplanev1.PlanRecordingReason, "Etcd is about to be bootstrapped on Machine %s", record.Machine)
+	}
+
+	m := p.byName[record.Machine]
+
+	switch {
+	case m == nil:
+		return wait(controlplanev1.PlanBootstrapMachineGoneReason,
+			"Etcd was to be bootstrapped on Machine %s, which does not exist any more. If nothing of it is left, remove the annotation %s from TalosControlPlane %s and from the Secret of the cluster's bundle; etcd is then bootstrapped on another machine",
+			record.Machine, controlplanev1.BootstrapAnnotation, p.ControlPlane.Name)
+	case m.Deletion != nil:
+		return nil // leave lets it go, and then the user is asked
+	}
+
+	if d := p.unproven(); d != nil {
+		return d
+	}
+
+	if !m.empty() {
+		return wait(controlplanev1.PlanWaitingForMachineReason, "Machine %s, on which etcd is to be bootstrapped, has not come up: %s", m.Name, m.notUp())
+	}
+
+	return do(Bootstrap{m.Name}, controlplanev1.PlanBootstrappingReason, "No machine has etcd data: bootstrap etcd on Machine %s", m.Name)
+}
+
+// badRecord stops everything when the records cannot be trusted.
+func (p *planner) badRecord() *Decision {
+	own, bundle := p.ControlPlane.Bootstrap, p.ControlPlane.BundleBootstrap
+
+	switch {
+	case own.Problem != "":
+		return wait(controlplanev1.PlanBootstrapRecordInvalidReason, "The annotation %s on TalosControlPlane %s cannot be used: %s. Correct it, or remove it if etcd was never bootstrapped",
+			controlplanev1.BootstrapAnnotation, p.ControlPlane.Name, own.Problem)
+	case bundle.Problem != "":
+		return wait(controlplanev1.PlanBootstrapRecordInvalidReason, "The annotation %s on the Secret of the cluster's bundle cannot be used: %s. Correct it, or remove it if etcd was never bootstrapped",
+			controlplanev1.BootstrapAnnotation, bundle.Problem)
+	case own.Set && bundle.Set && own.Record.Machine != bundle.Record.Machine:
+		return wait(controlplanev1.PlanBootstrapRecordInvalidReason, "The annotation %s names Machine %s on TalosControlPlane %s and Machine %s on the Secret of the cluster's bundle. Correct the one that is wrong",
+			controlplanev1.BootstrapAnnotation, own.Record.Machine, p.ControlPlane.Name, bundle.Record.Machine)
+	default:
+		return nil
+	}
+}
+
+// record is the record, and whether both places have it.
+func (p *planner) record() (*BootstrapRecord, bool) {
+	own, bundle := p.ControlPlane.Bootstrap, p.ControlPlane.BundleBootstrap
+
+	switch {
+	case own.Set && bundle.Set:
+		return &BootstrapRecord{Machine: own.Record.Machine, Done: own.Record.Done && bundle.Record.Done}, own.Record == bundle.Record
+	case own.Set:
+		return &own.Record, false
+	case bundle.Set:
+		return &bundle.Record, false
+	default:
+		return nil, false
+	}
+}
+
+// recordDone completes the record once the API server has answered: it outlasts status.
+func (p *planner) recordDone() *Decision {
+	record, complete := p.record()
+	if record != nil && record.Done && complete {
+		return nil
+	}
+
+	machine := ""
+
+	switch holder := p.holder(); {
+	case record != nil:
+		machine = record.Machine
+	case holder != nil:
+		machine = holder.Name
+	case len(p.ours) > 0:
+		machine = p.ours[0].Name
+	default:
+		return nil
+	}
+
+	return do(RecordBootstrap{BootstrapRecord{Machine: machine, Done: true}}, controlplanev1.PlanRecordingReason,
+		"The control plane is initialized: etcd is never bootstrapped again")
+}
+
+func (p *planner) recordedOr(record *BootstrapRecord, machine string) string {
+	if record != nil {
+		return record.Machine
+	}
+
+	return machine
+}
+
+// holder is a machine of whoever's that has etcd data for certain.
+func (p *planner) holder() *Machine {
+	for i := range p.Machines {
+		if m := &p.Machines[i]; m.Etcd.Answered && (m.Etcd.Data == etcd.DataPresent || m.Etcd.Self != 0) {
+			return m
+		}
+	}
+
+	return nil
+}
+
+// candidate is the oldest machine that can be bootstrapped.
+func (p *planner) candidate() *Machine {
+	for _, m := range p.live {
+		if m.empty() {
+			return m
+		}
+	}
+
+	return nil
+}
+
+// unproven names the machines that may have etcd data.
+func (p *planner) unproven() *Decision {
+	var doubtful []string
+
+	for i := range p.Machines {
+		if m := &p.Machines[i]; (m.HadAddress || len(m.RecordedMembers) > 0) && !m.empty() {
+			doubtful = append(doubtful, m.Name)
+		}
+	}
+
+	if len(doubtful) == 0 {
+		return nil
+	}
+
+	return wait(controlplanev1.PlanBootstrapUnprovenReason,
+		"Etcd is not bootstrapped as long as a machine that has an address does not say whether it has etcd data: %s", listed(doubtful))
+}
+
+// empty is the node's own word that it has no etcd data.
+func (m *Machine) empty() bool {
+	return m.Etcd.Answered && m.Etcd.Data == etcd.DataAbsent && m.Etcd.Self == 0
+}
+
+// notUp says what keeps a machine from being bootstrapped.
+func (m *Machine) notUp() string {
+	switch {
+	case m.Etcd.Problem != "":
+		return m.Etcd.Problem
+	case len(m.Addresses) == 0:
+		return "it has no address yet"
+	case !m.Etcd.Answered:
+		return "its Talos API does not answer yet"
+	default:
+		return "it does not say yet whether it has etcd data"
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+)
+
+// deletion of the whole control plane. Etcd is of no interest any more. Workers go first, since their drain needs the API server; without
+// a Cluster object nobody drains them, and nobody waits.
+func (p *planner) deletion() *Decision {
+	if !p.ControlPlane.Deleting {
+		return nil
+	}
+
+	if p.Cluster != nil && len(p.Workers) > 0 {
+		// A Machine that a user has deleted before leaves etcd as ever: the workers still need it.
+		if d := p.leave(); d != nil && acts(d.Action) {
+			return d
+		}
+
+		return wait(controlplanev1.PlanWaitingForWorkersReason, "The control plane serves until the workers are gone: %s", listed(slices.Sorted(slices.Values(p.Workers))))
+	}
+
+	var hooked, undeleted []string
+
+	for _, m := range p.ours {
+		if m.Hook {
+			hooked = append(hooked, m.Name)
+		}
+
+		if m.Deletion == nil {
+			undeleted = append(undeleted, m.Name)
+		}
+	}
+
+	switch {
+	case len(hooked) > 0:
+		return do(ReleaseHooks{hooked}, controlplanev1.PlanDeletingReason, "The control plane is being deleted: %s need not leave etcd", listed(hooked))
+	case len(undeleted) > 0:
+		return do(DeleteMachines{undeleted}, controlplanev1.PlanDeletingReason, "The control plane is being deleted, and %s with it", listed(undeleted))
+	case len(p.ours) > 0:
+		return wait(controlplanev1.PlanMachineDeletingReason, "Machines are being deleted: %s", listed(namesOf(p.ours)))
+	default:
+		return do(ReleaseControlPlane{}, controlplanev1.PlanDeletingReason, "No Machine of the control plane is left")
+	}
+}
+
+// beforeInfrastructure is true as long as Cluster API has not begun to delete what the Machine runs on.
+func (d *Deletion) beforeInfrastructure() bool {
+	switch d.Stage {
+	case "", clusterv1.MachineNotDeletingReason, clusterv1.MachineDeletingReason, clusterv1.MachineDeletingInternalErrorReason,
+		clusterv1.MachineDeletingWaitingForPreDrainHookReason, clusterv1.MachineDeletingDrainingNodeReason,
+		clusterv1.MachineDeletingWaitingForVolumeDetachReason, clusterv1.MachineDeletingWaitingForPreTerminateHookReason:
+		return true
+	default:
+		return false
+	}
+}
