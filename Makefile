@@ -22,6 +22,9 @@ SEEDS ?= 5
 TURMOIL ?= 3m
 # How long each fuzz target runs.
 FUZZTIME ?= 1m
+# The infrastructure provider of make test-e2e, and how many Machines its MachineDeployment has.
+E2E_INFRA ?= capd
+E2E_MACHINES ?= 200
 
 VERSION ?= $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo unknown)
 LDFLAGS = -s -w -X main.version=$(VERSION)
@@ -168,6 +171,10 @@ test-long: test-tools ## Tests that find more the longer they run: managers kill
 test-tools: ## Build the real API server, etcd and CAPI that the tests run (cached; some minutes at first)
 	go run ./test/tools/build
 
+.PHONY: test-e2e
+test-e2e: test-tools ## Install with clusterctl and scale a MachineDeployment on the infrastructure provider E2E_INFRA (capd)
+	E2E_INFRA=$(E2E_INFRA) go test -count=1 -timeout 60m -v ./test/e2e -machines $(E2E_MACHINES)
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -r dirname | sort -u | while read -r dir; do \
@@ -202,3 +209,20 @@ $(BIN)/clusterctl-ichor:
 .PHONY: $(BIN)/ichor-bootstrap-manager
 $(BIN)/ichor-bootstrap-manager:
 	go build -ldflags '$(LDFLAGS)' -o $@ ./bootstrap
+
+##@ Release
+
+# A release is named by its tag: make release-manifests VERSION=v0.1.0 REGISTRY=registry.example.com/ichor
+RELEASE_DIR ?= _artifacts/release/$(VERSION)
+REPOSITORY_DIR ?= _artifacts/repository
+REGISTRY ?=
+# A repository may also be made between releases; the version is then that of clusterctl-settings.json.
+REPOSITORY_VERSION ?= $(if $(filter v%,$(VERSION)),$(VERSION),$(shell sed -n 's/.*"nextVersion": "\(.*\)".*/\1/p' clusterctl-settings.json))
+
+.PHONY: release-manifests
+release-manifests: ## Write the files of release VERSION, with images of REGISTRY, into _artifacts/release
+	go run ./internal/tools/release -version '$(VERSION)' -registry '$(REGISTRY)' -output '$(RELEASE_DIR)'
+
+.PHONY: local-repository
+local-repository: ## Write a repository for clusterctl, with images of REGISTRY, and its clusterctl.yaml into _artifacts/repository
+	go run ./internal/tools/release -repository -version '$(REPOSITORY_VERSION)' -registry '$(REGISTRY)' -output '$(REPOSITORY_DIR)'

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/maesh-dev/ichor/test/pods"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
@@ -50,6 +51,10 @@ type Options struct {
 	// holds each object to one reconcile a second, is off unless it is named here.
 	CAPIFeatureGates map[string]bool
 
+	// Images has the Pods run whose images it names, by package pods, and cert-manager's part played: providers that are
+	// installed with clusterctl, or by hand, run, serve their webhooks and become available. It implies ControllerManager.
+	Images map[string]pods.Image
+
 	// Audit has the API server note every request, for Requests. It costs time and space with every request.
 	Audit bool
 
@@ -76,9 +81,13 @@ type ManagementCluster struct {
 	client     client.Client
 	kubeconfig string
 
+	egress *egress
+	pods   *pods.Runner
+
 	mu        sync.Mutex
 	processes []*process
 	providers []*Provider
+	parts     []func() error
 	stopped   bool
 }
 
@@ -86,7 +95,7 @@ type ManagementCluster struct {
 // there. ctx bounds the start alone; the cluster lives until Stop, or until this process ends (on Linux, however it
 // ends). If the start fails, everything that was started is stopped.
 func StartManagementCluster(ctx context.Context, options Options) (*ManagementCluster, error) {
-	if options.CAPICore {
+	if options.CAPICore || options.Images != nil {
 		options.ControllerManager = true
 	}
 	if options.Progress == nil {
@@ -138,6 +147,11 @@ func (mc *ManagementCluster) start(ctx context.Context) error {
 	if err := mc.startEtcd(ctx); err != nil {
 		return err
 	}
+	if mc.options.Images != nil {
+		if mc.egress, err = mc.startEgress(); err != nil {
+			return err
+		}
+	}
 	if err := mc.startAPIServer(ctx); err != nil {
 		return err
 	}
@@ -166,6 +180,11 @@ func (mc *ManagementCluster) start(ctx context.Context) error {
 	}
 	if mc.options.ControllerManager {
 		if err := mc.startControllerManager(ctx); err != nil {
+			return err
+		}
+	}
+	if mc.options.Images != nil {
+		if err := mc.startPods(ctx); err != nil {
 			return err
 		}
 	}
@@ -228,6 +247,9 @@ func (mc *ManagementCluster) Stop() error {
 	}
 	mc.stopped = true
 	var errs []error
+	for _, stop := range slices.Backward(mc.parts) {
+		errs = append(errs, stop())
+	}
 	for _, provider := range slices.Backward(mc.providers) {
 		errs = append(errs, provider.process.stop())
 	}

@@ -127,7 +127,7 @@ func (mc *ManagementCluster) startAPIServer(ctx context.Context) error {
 			"--endpoint-reconciler-type=none",
 			// Pods are never run, and must not have to wait for a service account.
 			"--disable-admission-plugins=ServiceAccount",
-		}, audit...),
+		}, append(audit, mc.egressArguments()...)...),
 		ready: answers(mc.serverURL+"/readyz", mc.ca),
 	})
 }

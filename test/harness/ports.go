@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,7 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Ports are taken below the range from which systems take the ports of outgoing connections: such a connection could
@@ -24,6 +28,7 @@ const (
 // portReservations are ports that no other harness on this machine, in any process, hands out while they are held. The
 // kernel frees them when the process ends.
 type portReservations struct {
+	mu    sync.Mutex
 	locks []*os.File
 }
 
@@ -41,6 +46,8 @@ func (r *portReservations) reserve() (int, error) {
 		}
 		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil && canListen(port) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			r.locks = append(r.locks, lock)
 			return port, nil
 		}
@@ -49,7 +56,28 @@ func (r *portReservations) reserve() (int, error) {
 	return 0, fmt.Errorf("reserve a port: none of %d tried between %d and %d is free", portTries, firstPort, lastPort)
 }
 
+// reserveExclusive waits until no other harness on this machine has a port, which need not be of the range of reserve.
+func reserveExclusive(ctx context.Context, port int) (release func() error, err error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("ichor-test-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("reserve port %d: %w", port, err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("reserve port %d: %w", port, err)
+	}
+	err = wait.PollUntilContextCancel(ctx, readyInterval, true, func(context.Context) (bool, error) {
+		return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && canListen(port), nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reserve port %d: another process has it: %w", port, err), lock.Close())
+	}
+	return lock.Close, nil
+}
+
 func (r *portReservations) release() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var errs []error
 	for _, lock := range r.locks {
 		errs = append(errs, lock.Close())

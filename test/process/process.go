@@ -150,6 +150,16 @@ func (p *Process) Exit() error {
 	return p.exit
 }
 
+// Ended tells whether the process is gone.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // PID is the process's number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 

@@ -64,6 +64,23 @@ func Path(ctx context.Context, name string) (string, error) {
 	return b.Path(ctx, name)
 }
 
+// Version returns the version of a tool, for instance v1.14.2, without building it.
+func Version(name string) (string, error) {
+	b, err := NewBuilder(os.Stderr)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(catalog, func(t tool) bool { return t.name == name })
+	if i < 0 {
+		return "", fmt.Errorf("test tool %q: unknown, use one of %s", name, strings.Join(Names(), ", "))
+	}
+	id, err := b.identify(catalog[i])
+	if err != nil {
+		return "", fmt.Errorf("test tool %s: %w", name, err)
+	}
+	return id.version, nil
+}
+
 // Names lists every tool, in the order in which they are best built.
 func Names() []string {
 	names := make([]string, 0, len(catalog))

@@ -19,6 +19,12 @@ const (
 	// with definitions, roles and webhooks, made by kustomize from the sources of the same module as CAPICore.
 	CAPICoreComponents = "core-components.yaml"
 
+	// CAPD is the manager of Cluster API's infrastructure provider for tests. Its in-memory backend makes Nodes without machines.
+	CAPD = "capd-manager"
+
+	// CAPDComponents is the YAML that a Cluster API release ships for CAPD.
+	CAPDComponents = "infrastructure-components-development.yaml"
+
 	// MachineryValidate112 and MachineryValidate113 load and validate machine configurations with the machinery of
 	// Talos 1.12 and 1.13.
 	MachineryValidate112 = "machinery-validate-1.12"
@@ -89,6 +95,18 @@ var catalog = []tool{
 	},
 	machineryValidate(MachineryValidate112, "talos-1.12.mod"),
 	machineryValidate(MachineryValidate113, "go.mod"),
+	{
+		name: CAPD, module: "capd",
+		versionOf:       "sigs.k8s.io/cluster-api/test",
+		mainPackage:     "sigs.k8s.io/cluster-api/test/infrastructure/docker",
+		versionPackages: []string{"sigs.k8s.io/cluster-api/version"},
+	},
+	{
+		name: CAPDComponents, module: "capd",
+		versionOf: "sigs.k8s.io/cluster-api/test",
+		make:      kustomizeModule("sigs.k8s.io/cluster-api/test", "infrastructure/docker/config/default"),
+		needs:     []string{Kubectl},
+	},
 }
 
 func kubernetes(name string) tool {

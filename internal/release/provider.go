@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// unnamedImage is the image in config/*/manager, which stands for the release's own.
+const unnamedImage = "image: controller:latest\n"
+
+// Provider is one of a release's providers.
+type Provider struct {
+	// Label is the provider's name with its type, as clusterctl writes it, for instance bootstrap-ichor.
+	Label string
+
+	// Name and Type are those of clusterctl's configuration.
+	Name, Type string
+
+	// Kustomization is the directory, in the checkout, of everything that is installed.
+	Kustomization string
+
+	// ComponentsFile is the name of the release file.
+	ComponentsFile string
+
+	// Image is the last path element of the manager's image.
+	Image string
+}
+
+// providers are all that a release may have.
+var providers = []Provider{
+	{
+		Label: "bootstrap-ichor", Name: "ichor", Type: "BootstrapProvider",
+		Kustomization: "config/bootstrap/default", ComponentsFile: "bootstrap-components.yaml", Image: "ichor-bootstrap-manager",
+	},
+	{
+		Label: "control-plane-ichor", Name: "ichor", Type: "ControlPlaneProvider",
+		Kustomization: "config/controlplane/default", ComponentsFile: "control-plane-components.yaml", Image: "ichor-controlplane-manager",
+	},
+}
+
+// Providers returns the providers of the checkout with this root: those whose installation is there.
+func Providers(root string) ([]Provider, error) {
+	var found []Provider
+
+	for _, provider := range providers {
+		_, err := os.Stat(filepath.Join(root, filepath.FromSlash(provider.Kustomization), "kustomization.yaml"))
+
+		switch {
+		case err == nil:
+			found = append(found, provider)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s has no provider: name the root of a checkout", root)
+	}
+
+	return found, nil
+}
+
+// Components builds what is installed of the provider, with the image of its manager by its full name. It runs kustomize, as
+// internal/tools pins it.
+func (p Provider) Components(ctx context.Context, root, image string) ([]byte, error) {
+	command := exec.CommandContext(ctx, "go", "tool", "-modfile=internal/tools/tools.mod", "kustomize", "build", p.Kustomization)
+	command.Dir = root
+
+	var failure bytes.Buffer
+
+	command.Stderr = &failure
+
+	components, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("kustomize build %s: %w\n%s", p.Kustomization, err, failure.String())
+	}
+
+	if count := bytes.Count(components, []byte(unnamedImage)); count != 1 {
+		return nil, fmt.Errorf("%s has the image controller:latest %d times: the manager's, and no other, must have it", p.Kustomization, count)
+	}
+
+	return bytes.Replace(components, []byte(unnamedImage), []byte("image: "+image+"\n"), 1), nil
+}

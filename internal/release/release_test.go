@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var root = filepath.Join("..", "..")
+
+// Only versions that clusterctl takes are built, and each refusal says what to do.
+func TestVersion(t *testing.T) {
+	metadata, err := os.ReadFile(filepath.Join(root, MetadataFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	tests := map[string]struct{ version, want string }{
+		"release":        {"v0.1.0", ""},
+		"pre-release":    {"v0.1.1-rc.1", ""},
+		"without a v":    {"0.1.0", `version "0.1.0": clusterctl takes semantic versions with a v in front, for instance v0.1.0`},
+		"a commit":       {"dbc0e4d", `version "dbc0e4d": clusterctl takes semantic versions with a v in front, for instance v0.1.0`},
+		"none":           {"", `version "": clusterctl takes semantic versions with a v in front, for instance v0.1.0`},
+		"unknown series": {"v7.3.0", "version v7.3.0: metadata.yaml has no releaseSeries with major 7 and minor 3: add it"},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := checkVersion(test.version, metadata); err != nil {
+				got = err.Error()
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A release needs the name of a registry, before anything is written.
+func TestNoRegistry(t *testing.T) {
+	output := filepath.Join(t.TempDir(), "out")
+
+	err := Write(t.Context(), Options{Root: root, Version: "v0.1.0", Output: output})
+	if err == nil || !strings.HasPrefix(err.Error(), "no registry: ") {
+		t.Errorf("error: %v", err)
+	}
+
+	if _, err := os.Stat(output); !os.IsNotExist(err) {
+		t.Errorf("something was written: %v", err)
+	}
+}
+
+// The files of a release have its images and fit their checksums; a repository keeps its other versions.
+func TestFiles(t *testing.T) {
+	output := t.TempDir()
+	options := Options{Root: root, Version: "v0.1.0", Registry: "registry.example.com/ichor", Output: filepath.Join(output, "release")}
+
+	if err := Write(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+
+	components := read(t, options.Output, "bootstrap-components.yaml")
+	if !strings.Contains(components, "image: registry.example.com/ichor/ichor-bootstrap-manager:v0.1.0\n") || strings.Contains(components, "controller:latest") {
+		t.Error("the components do not have the image of the release")
+	}
+
+	sums := read(t, options.Output, checksumsFile)
+	if lines := strings.Count(sums, "\n"); lines < 2 || !strings.Contains(sums, "  bootstrap-components.yaml\n") || !strings.Contains(sums, "  metadata.yaml\n") {
+		t.Errorf("checksums:\n%s", sums)
+	}
+
+	options.Output = filepath.Join(output, "repository")
+	for _, options.Version = range []string{"v0.1.0", "v0.1.1"} {
+		if err := WriteRepository(t.Context(), options); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, version := range []string{"v0.1.0", "v0.1.1"} {
+		if got := read(t, options.Output, "bootstrap-ichor", version, "bootstrap-components.yaml"); !strings.Contains(got, "ichor-bootstrap-manager:"+version+"\n") {
+			t.Errorf("the repository does not have version %s", version)
+		}
+	}
+
+	entries, err := ReadConfig(filepath.Join(options.Output, ConfigFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := Entry{Name: "ichor", Type: "BootstrapProvider", URL: filepath.Join(options.Output, "bootstrap-ichor", "latest", "bootstrap-components.yaml")}
+	if diff := cmp.Diff(want, entries[0]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func read(t *testing.T, elements ...string) string {
+	t.Helper()
+
+	content, err := os.ReadFile(filepath.Join(elements...))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(content)
+}

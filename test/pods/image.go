@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"path"
+	"strings"
+)
+
+// Image is what runs in place of a container image.
+type Image struct {
+	// Program is the path of the manager.
+	Program string
+
+	// LeaseNamespaceFlag is the manager's flag for the namespace of the lease, with dashes. Empty: it has none.
+	LeaseNamespaceFlag string
+
+	// Args follow the arguments of the container.
+	Args []string
+
+	// ExclusivePorts are ports that the manager takes whatever it is told. The Pod waits until no other process of the test
+	// world on this machine has them, as a Pod waits for its host ports.
+	ExclusivePorts []int
+}
+
+// imageName is the last path element of an image reference, without tag and digest.
+func imageName(reference string) string {
+	name := path.Base(reference)
+	name, _, _ = strings.Cut(name, "@")
+	name, _, _ = strings.Cut(name, ":")
+
+	return name
+}
