@@ -85,6 +85,10 @@ func Run(ctx context.Context, version string, args []string, out io.Writer) erro
 
 	restConfig.UserAgent = fmt.Sprintf("%s/%s", managerName, version)
 
+	if err := waitForDefinitions(ctx, restConfig); err != nil {
+		return err
+	}
+
 	mgr, err := NewManager(ctx, restConfig, options)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -147,7 +148,13 @@ func (r *injector) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, nil
 	}
 
-	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, changed))
+	err = r.Update(ctx, changed)
+	if apierrors.IsConflict(err) {
+		// Somebody else writes, too: the change leads back here.
+		return ctrl.Result{}, nil
+	}
+
+	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
 // authority is that of the Secret which has been issued for a Certificate.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/klog/v2/textlogger"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -50,7 +51,7 @@ const (
 // The real clusterctl installs the bootstrap provider from the files of a release, it runs as its Deployment says and its webhooks
 // answer; clusterctl upgrades it, and deletes all of it.
 func TestClusterctl(t *testing.T) {
-	ctrllog.SetLogger(harness.NewLogger(t.Output()))
+	ctrllog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(t.Output()))))
 
 	g := NewWithT(t)
 	ctx := t.Context()
@@ -123,6 +124,9 @@ func installs(t *testing.T, w *World) {
 	}
 
 	g.Expect(names).To(ContainElements("capi-controller-manager", deployed))
+
+	pod := runningPod(g, t.Context(), w)
+	g.Expect(pod.Status.ContainerStatuses[0].RestartCount).To(BeZero(), "the manager waits for its definitions")
 }
 
 // answers has the webhooks refuse what is wrong, as they are installed: behind their Service, with the authority of cert-manager.
@@ -142,7 +146,7 @@ func answers(t *testing.T, w *World) {
 	g.Eventually(func(g Gomega) {
 		err := w.Client().Create(t.Context(), patch(t, "bad", badPatch))
 		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		g.Expect(err).To(MatchError(And(ContainSubstring("spec.deletions[0].kind"), ContainSubstring("SysctlsConfig"))))
+		g.Expect(err).To(MatchError(And(ContainSubstring("spec.deletions[0]"), ContainSubstring("SysctlsConfig"))))
 	}, patience, time.Second/4).Should(Succeed())
 
 	g.Expect(w.Client().Create(t.Context(), patch(t, "good", goodPatch))).To(Succeed())
@@ -159,7 +163,7 @@ func restarts(t *testing.T, w *World) {
 		after := runningPod(g, t.Context(), w)
 		g.Expect(after.UID).To(Equal(before.UID), "the Pod stays")
 		g.Expect(after.Status.ContainerStatuses[0].RestartCount).To(BeEquivalentTo(1))
-		g.Expect(w.Client().Create(t.Context(), patch(t, "bad", badPatch))).To(MatchError(ContainSubstring("spec.deletions[0].kind")))
+		g.Expect(w.Client().Create(t.Context(), patch(t, "bad", badPatch))).To(MatchError(ContainSubstring("spec.deletions[0]")))
 	}, patience, time.Second/4).Should(Succeed())
 }
 
@@ -178,7 +182,7 @@ func upgrades(t *testing.T, w *World) {
 
 	g.Eventually(func() error {
 		return w.Client().Create(t.Context(), patch(t, "bad", badPatch))
-	}, patience, time.Second/4).Should(MatchError(ContainSubstring("spec.deletions[0].kind")))
+	}, patience, time.Second/4).Should(MatchError(ContainSubstring("spec.deletions[0]")))
 }
 
 func deletes(t *testing.T, w *World) {

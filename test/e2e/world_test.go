@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2/textlogger"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -49,7 +50,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
-	ctrllog.SetLogger(harness.NewLogger(os.Stderr).V(1))
+	ctrllog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(os.Stderr))))
 
 	if infra := os.Getenv(infraVariable); infra != "" && infra != "capd" {
 		return 1, fmt.Errorf("%s=%s: the infrastructure provider must be capd", infraVariable, infra)
