@@ -32,17 +32,30 @@ type Provider struct {
 
 	// Image is the last path element of the manager's image.
 	Image string
+
+	// Package is the directory, in the checkout, of the manager's main package.
+	Package string
+
+	// RepositoryOnly keeps the provider out of releases: it is for trying out from a checkout.
+	RepositoryOnly bool
 }
 
-// providers are all that a release may have.
+// providers are all that a checkout may have.
 var providers = []Provider{
 	{
 		Label: "bootstrap-ichor", Name: "ichor", Type: "BootstrapProvider",
 		Kustomization: "config/bootstrap/default", ComponentsFile: "bootstrap-components.yaml", Image: "ichor-bootstrap-manager",
+		Package: "bootstrap",
 	},
 	{
 		Label: "control-plane-ichor", Name: "ichor", Type: "ControlPlaneProvider",
 		Kustomization: "config/controlplane/default", ComponentsFile: "control-plane-components.yaml", Image: "ichor-controlplane-manager",
+		Package: "controlplane",
+	},
+	{
+		Label: "infrastructure-sim", Name: "sim", Type: "InfrastructureProvider",
+		Kustomization: "test/infrastructure/config/default", ComponentsFile: "infrastructure-components.yaml", Image: "ichor-sim-manager",
+		Package: "test/infrastructure", RepositoryOnly: true,
 	},
 }
 

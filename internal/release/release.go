@@ -45,7 +45,7 @@ type Options struct {
 
 // Write writes the files of a release into the output directory, and their checksums.
 func Write(ctx context.Context, o Options) error {
-	files, err := o.files(ctx)
+	files, err := o.files(ctx, func(p Provider) bool { return !p.RepositoryOnly })
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func Write(ctx context.Context, o Options) error {
 // WriteRepository writes a repository for clusterctl: a directory for each provider, with one for the version, and a
 // configuration that leads clusterctl there. Other versions in the output directory stay.
 func WriteRepository(ctx context.Context, o Options) error {
-	files, err := o.files(ctx)
+	files, err := o.files(ctx, func(Provider) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ type file struct {
 	content []byte
 }
 
-// files are those of a release, in the order of their names.
-func (o Options) files(ctx context.Context) ([]file, error) {
+// files are the metadata and the components of some providers, in the order of their names.
+func (o Options) files(ctx context.Context, wanted func(Provider) bool) ([]file, error) {
 	if o.Registry == "" {
 		return nil, errors.New("no registry: say where the managers' images are, for instance registry.example.com/ichor")
 	}
@@ -160,6 +160,10 @@ func (o Options) files(ctx context.Context) ([]file, error) {
 	files := []file{{MetadataFile, metadata}}
 
 	for _, provider := range found {
+		if !wanted(provider) {
+			continue
+		}
+
 		components, err := provider.Components(ctx, o.Root, path.Join(o.Registry, provider.Image)+":"+o.Version)
 		if err != nil {
 			return nil, err

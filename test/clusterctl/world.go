@@ -148,13 +148,17 @@ func (w *World) images(ctx context.Context, providers []provider) (map[string]po
 	}
 
 	for _, provider := range own {
-		// The directory below config is named as the package of the manager is.
-		program, err := harness.BuildProvider(ctx, filepath.Base(filepath.Dir(provider.Kustomization)), w.dir)
+		program, err := harness.BuildProvider(ctx, provider.Package, w.dir)
 		if err != nil {
 			return nil, err
 		}
 
-		images[provider.Image] = pods.Image{Program: program, LeaseNamespaceFlag: "--leader-elect-namespace"}
+		image := pods.Image{Program: program}
+		if !provider.RepositoryOnly {
+			image.LeaseNamespaceFlag = "--leader-elect-namespace"
+		}
+
+		images[provider.Image] = image
 	}
 
 	return images, nil

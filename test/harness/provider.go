@@ -23,14 +23,14 @@ const providerGrace = 10 * time.Second
 // providerTimeout bounds the start of a manager on a busy machine.
 const providerTimeout = 2 * time.Minute
 
-// BuildProvider builds the manager of a provider, for instance "bootstrap", from this checkout into a directory, and
-// returns the path of the program. With the race detector it is several times slower, and as such managers are.
+// BuildProvider builds the manager of a provider, by its directory in the checkout, for instance "bootstrap", into a directory,
+// and returns the path of the program. With the race detector it is several times slower, and as such managers are.
 func BuildProvider(ctx context.Context, provider, dir string) (string, error) {
 	root, err := tools.RepositoryRoot()
 	if err != nil {
 		return "", err
 	}
-	path, err := filepath.Abs(filepath.Join(dir, "ichor-"+provider+"-manager"))
+	path, err := filepath.Abs(filepath.Join(dir, "ichor-"+filepath.Base(provider)+"-manager"))
 	if err != nil {
 		return "", err
 	}
