@@ -111,7 +111,7 @@ func installs(t *testing.T, w *World) {
 	g := NewWithT(t)
 
 	// clusterctl waits until the Deployments are available.
-	g.Expect(w.Init(t.Context())).To(Succeed())
+	g.Expect(w.Init(t.Context(), "sim")).To(Succeed())
 
 	deployments := &appsv1.DeploymentList{}
 	g.Expect(w.Client().List(t.Context(), deployments)).To(Succeed())
@@ -123,7 +123,7 @@ func installs(t *testing.T, w *World) {
 		g.Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1), deployment.Name)
 	}
 
-	g.Expect(names).To(ContainElements("capi-controller-manager", deployed))
+	g.Expect(names).To(ConsistOf("capi-controller-manager", deployed, "ichor-infrastructure-sim-controller-manager"))
 
 	pod := runningPod(g, t.Context(), w)
 	g.Expect(pod.Status.ContainerStatuses[0].RestartCount).To(BeZero(), "the manager waits for its definitions")
