@@ -14,6 +14,7 @@ import (
 
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // Label gives those of the Secrets and ConfigMaps that exist the label that a move goes by. Nothing else of them is changed or read, and
@@ -35,7 +36,7 @@ func Label(ctx context.Context, writer client.Writer, reader *inputs.Reader, nam
 
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+clusterctlv1.ClusterctlMoveLabel+`":""}}}`))
 		if err := writer.Patch(ctx, object.DeepCopy(), patch); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("%s %s: set the label %s: %w", key.Kind, key.Name, clusterctlv1.ClusterctlMoveLabel, err)
+			return fmt.Errorf("%s %s: set the label %s: %w", key.Kind, key.Name, clusterctlv1.ClusterctlMoveLabel, secrets.WithoutWords(err))
 		}
 	}
 

@@ -105,6 +105,7 @@ func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, 
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = options.KubeAPIQPS
 	restConfig.Burst = options.KubeAPIBurst
+	restConfig.Wrap(withoutSecretWarnings)
 	restConfig.WarningHandler = apiwarnings.DefaultHandler(klog.Background().WithName("API Server Warning"))
 
 	managerOptions, err := options.managerOptions()
@@ -201,7 +202,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 	}
 
 	recorder := mgr.GetEventRecorder(managerName)
-	keeper := clustersecrets.New(mgr.GetClient(), mgr.GetAPIReader(), recorder, clock.RealClock{})
+	keeper := clustersecrets.New(mgr.GetClient(), mgr.GetAPIReader(), metadata, recorder, clock.RealClock{})
 	keeper.Made = metrics.BundleCreated
 
 	concurrency := controller.Options{MaxConcurrentReconciles: options.Concurrency}

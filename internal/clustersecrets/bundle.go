@@ -34,7 +34,7 @@ func (k *Keeper) Open(ctx context.Context, cluster *clusterv1.Cluster, config *b
 		return nil, err
 	}
 
-	if err := k.compareUserBundle(ctx, cluster, config, bundle, secret.Name); err != nil {
+	if err := k.compareUserBundle(ctx, cluster, config, bundle, secret); err != nil {
 		return nil, err
 	}
 
@@ -48,6 +48,10 @@ func (k *Keeper) Open(ctx context.Context, cluster *clusterv1.Cluster, config *b
 
 // decode returns the bundle of a Secret when it is complete.
 func (k *Keeper) decode(secret *corev1.Secret, contract version.Contract) (*secrets.Bundle, error) {
+	if err := refuseMachines(secret); err != nil {
+		return nil, err
+	}
+
 	bundle, err := k.bundles.get(secret, k.clock)
 	if err == nil {
 		err = k.proofs.once(proof{bundle: versionOf(secret), contract: contract}, func() error { return secrets.Check(bundle, contract) })
@@ -80,17 +84,17 @@ func (k *Keeper) Make(ctx context.Context, cluster *clusterv1.Cluster, config *b
 
 func (k *Keeper) makeOnce(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
 ) (*corev1.Secret, error) {
-	// Another worker may have been through here since the cache was read.
-	if existing, err := k.Find(ctx, cluster); existing != nil || err != nil {
+	// Another worker or process may have been through here, and no cache have seen it.
+	if existing, err := k.read(ctx, keyOf(cluster, secrets.BundleName(cluster.Name))); existing != nil || err != nil {
 		return existing, err
 	}
 
 	// Only now: with a bundle that another worker has just made, the first machines may have theirs already.
-	if err := k.RefuseLost(ctx, cluster); err != nil {
+	if err := k.refuseLost(ctx, cluster); err != nil {
 		return nil, err
 	}
 
-	bundle, origin, err := k.newBundle(ctx, cluster, config, contract)
+	bundle, origin, copied, err := k.newBundle(ctx, cluster, config, contract)
 	if err != nil {
 		return nil, err
 	}
@@ -104,23 +108,28 @@ func (k *Keeper) makeOnce(ctx context.Context, cluster *clusterv1.Cluster, confi
 		return existing, err
 	}
 
+	// It need not be read again to be compared with what was made of it.
+	if copied != (secretVersion{}) {
+		k.proofs.add(proof{bundle: versionOf(secret), object: copied})
+	}
+
 	k.recordMade(cluster, secret, origin)
 	ctrl.LoggerFrom(ctx).Info("Created the cluster's secrets bundle", "Secret", klog.KObj(secret), "origin", origin)
 
 	return secret, nil
 }
 
-// newBundle returns the bundle of a cluster that has none: the user's, or a new one with the certificate authorities that the user may have
-// supplied. It is complete, and nothing that exists disagrees with it.
+// newBundle returns the bundle of a cluster that has none: the user's, with the version of its Secret, or a new one with the certificate
+// authorities that the user may have supplied. It is complete, and nothing that exists disagrees with it.
 func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
-) (*secrets.Bundle, string, error) {
+) (bundle *secrets.Bundle, origin string, copied secretVersion, err error) {
 	supplied, err := k.supplied(ctx, cluster)
 	if err != nil {
-		return nil, "", err
+		return nil, "", copied, err
 	}
 
 	if ref := userBundle(config); ref != "" {
-		bundle, err := k.completeUserBundle(ctx, cluster, config, contract)
+		bundle, copied, err := k.completeUserBundle(ctx, cluster, config, contract)
 		if err == nil {
 			err = secrets.CheckSupplied(bundle, cluster.Name, supplied...)
 			if err != nil {
@@ -128,26 +137,27 @@ func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, conf
 			}
 		}
 
-		return bundle, "copied from Secret " + ref, err
+		return bundle, "copied from Secret " + ref, copied, err
 	}
 
-	bundle, err := secrets.New(k.clock, contract)
+	bundle, err = secrets.New(k.clock, contract)
 	if err != nil {
-		return nil, "", fmt.Errorf("make the secrets bundle: %w", err)
+		return nil, "", copied, fmt.Errorf("make the secrets bundle: %w", err)
 	}
 
 	if len(supplied) == 0 {
-		return bundle, "generated", nil
+		return bundle, "generated", copied, nil
 	}
 
 	if bundle, err = secrets.Adopt(bundle, cluster.Name, supplied...); err != nil {
-		return nil, "", invalid(err)
+		return nil, "", copied, invalid(err)
 	}
 
-	return bundle, "generated, with the certificate authorities and keys that existed", nil
+	return bundle, "generated, with the certificate authorities and keys that existed", copied, nil
 }
 
-// supplied returns the certificate authorities and keys that exist before the bundle.
+// supplied returns the certificate authorities and keys that exist before the bundle. They are read live, since users create them in one go
+// with everything else: a bundle that was made without one that no cache has seen yet would never agree with it.
 func (k *Keeper) supplied(ctx context.Context, cluster *clusterv1.Cluster) ([]*corev1.Secret, error) {
 	var found []*corev1.Secret
 
@@ -159,6 +169,10 @@ func (k *Keeper) supplied(ctx context.Context, cluster *clusterv1.Cluster) ([]*c
 
 		if secret == nil {
 			continue
+		}
+
+		if err := refuseMachines(secret); err != nil {
+			return nil, err
 		}
 
 		// Those of a deleted cluster are no user's: whoever had its kubeconfig would have this one's, too.
@@ -182,12 +196,12 @@ func userBundle(config *bootstrapv1.TalosClusterConfig) string {
 
 // completeUserBundle reads the bundle to copy.
 func (k *Keeper) completeUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
-) (*secrets.Bundle, error) {
+) (*secrets.Bundle, secretVersion, error) {
 	ref := userBundle(config)
 
-	bundle, err := k.readUserBundle(ctx, cluster, config)
+	bundle, copied, err := k.readUserBundle(ctx, cluster, config)
 	if err != nil {
-		return nil, err
+		return nil, copied, err
 	}
 
 	if bundle == nil {
@@ -197,59 +211,78 @@ func (k *Keeper) completeUserBundle(ctx context.Context, cluster *clusterv1.Clus
 	}
 
 	if err != nil {
-		return nil, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
+		return nil, copied, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
 	}
 
-	return bundle, nil
+	return bundle, copied, nil
 }
 
 // readUserBundle reads the bundle that the TalosClusterConfig refers to; nil means that the Secret does not exist.
-func (k *Keeper) readUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig) (*secrets.Bundle, error) {
+func (k *Keeper) readUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
+) (*secrets.Bundle, secretVersion, error) {
 	secret, err := k.read(ctx, keyOf(cluster, userBundle(config)))
 	if secret == nil || err != nil {
-		return nil, err
+		return nil, secretVersion{}, err
 	}
 
 	bundle, _, err := secrets.FromSecret(secret, k.clock)
 	if err != nil {
-		return nil, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
+		return nil, secretVersion{}, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
 	}
 
-	return bundle, nil
+	return bundle, versionOf(secret), nil
 }
 
-// compareUserBundle says so when the user's bundle has changed since it was copied. That it is gone is no fault.
+// compareUserBundle says so when the user's bundle has changed since it was copied. That it is gone is no fault. One version of it is read
+// once, and not for each machine.
 func (k *Keeper) compareUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
-	bundle *secrets.Bundle, name string,
+	bundle *secrets.Bundle, made *corev1.Secret,
 ) error {
 	ref := userBundle(config)
-	if ref == "" || ref == name {
+	if ref == "" || ref == made.Name {
 		return nil
 	}
 
-	theirs, err := k.readUserBundle(ctx, cluster, config)
-	if theirs == nil || err != nil {
+	current, err := k.version(ctx, keyOf(cluster, ref))
+	if current == (secretVersion{}) || err != nil {
 		return err
 	}
 
-	if err := secrets.CheckSameBundle(bundle, ref, theirs); err != nil {
-		return mismatch(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w; Secret %s was copied from it once", config.Name, err, name))
-	}
+	return k.proofs.once(proof{bundle: versionOf(made), object: current}, func() error {
+		theirs, _, err := k.readUserBundle(ctx, cluster, config)
+		if theirs == nil || err != nil {
+			return err
+		}
 
-	return nil
+		if err := secrets.CheckSameBundle(bundle, ref, theirs); err != nil {
+			return mismatch(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w; Secret %s was copied from it once", config.Name, err, made.Name))
+		}
+
+		return nil
+	})
 }
 
 // RefuseLost says so when nodes run with secrets that no bundle holds any more. A new bundle would give every later machine a cluster of its
 // own. The Cluster's status alone does not tell: it is set only when the control plane answers, and a move drops it.
 func (k *Keeper) RefuseLost(ctx context.Context, cluster *clusterv1.Cluster) error {
-	lost := func(because string) error {
-		return &FaultError{Reason: bootstrapv1.SecretsBundleMissingReason, Err: fmt.Errorf(
-			"secret %s does not exist, and %s: the cluster's secrets are not made again; restore the Secret from a backup",
-			secrets.BundleName(cluster.Name), because)}
+	fault := k.refuseLost(ctx, cluster)
+	if ReasonOf(fault) == "" {
+		return fault
 	}
 
+	// The caches of Machines and of Secrets fill independently: the machine may be known before the bundle that it was rendered with.
+	existing, err := k.read(ctx, keyOf(cluster, secrets.BundleName(cluster.Name)))
+	if existing != nil || err != nil {
+		return err
+	}
+
+	return fault
+}
+
+// refuseLost is RefuseLost for a bundle that is known not to exist.
+func (k *Keeper) refuseLost(ctx context.Context, cluster *clusterv1.Cluster) error {
 	if ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false) {
-		return lost(fmt.Sprintf("Cluster %s is initialized", cluster.Name))
+		return lost(cluster, fmt.Sprintf("Cluster %s is initialized", cluster.Name))
 	}
 
 	carrier, err := k.carrier(ctx, cluster)
@@ -257,7 +290,17 @@ func (k *Keeper) RefuseLost(ctx context.Context, cluster *clusterv1.Cluster) err
 		return err
 	}
 
-	return lost(fmt.Sprintf("%s of Cluster %s has bootstrap data already", carrier, cluster.Name))
+	return lost(cluster, carries(cluster, carrier))
+}
+
+func lost(cluster *clusterv1.Cluster, because string) error {
+	return &FaultError{Reason: bootstrapv1.SecretsBundleMissingReason, Err: fmt.Errorf(
+		"secret %s does not exist, and %s: the cluster's secrets are not made again; restore the Secret from a backup",
+		secrets.BundleName(cluster.Name), because)}
+}
+
+func carries(cluster *clusterv1.Cluster, carrier string) string {
+	return fmt.Sprintf("%s of Cluster %s has bootstrap data already", carrier, cluster.Name)
 }
 
 // clusterPin is the contract that the TalosClusterConfig gives the cluster: what it says, or the minor of its Talos version

@@ -81,7 +81,10 @@ func (c *proofCache) once(p proof, prove func() error) error {
 		return err
 	}
 
-	c.proved.Add(p, nil)
+	c.add(p)
 
 	return nil
 }
+
+// add remembers what is known to hold.
+func (c *proofCache) add(p proof) { c.proved.Add(p, nil) }

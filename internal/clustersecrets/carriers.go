@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,8 +52,9 @@ func (k *Keeper) dataCarrier(ctx context.Context, cluster *clusterv1.Cluster) (s
 	var carriers []string
 
 	for i := range list.Items {
+		// Other providers have a kind of this name, too.
 		controller := metav1.GetControllerOf(&list.Items[i])
-		if controller == nil || controller.Kind != machineconfig.KindTalosConfig {
+		if controller == nil || !isTalosConfig(*controller) {
 			continue
 		}
 
@@ -74,6 +76,12 @@ func (k *Keeper) dataCarrier(ctx context.Context, cluster *clusterv1.Cluster) (s
 	}
 
 	return slices.Min(carriers), nil
+}
+
+func isTalosConfig(ref metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+
+	return group == bootstrapv1.GroupVersion.Group && ref.Kind == machineconfig.KindTalosConfig
 }
 
 func carrierOf(cluster string, machines []clusterv1.Machine, pools []clusterv1.MachinePool) string {

@@ -78,6 +78,10 @@ func (k *Keeper) derived(ctx context.Context, read reader, cluster *clusterv1.Cl
 
 // agrees says what is wrong with a Secret that exists. A talosconfig may be a user's own; see renew.
 func (k *Keeper) agrees(cluster *clusterv1.Cluster, bundle *secrets.Bundle, made secretVersion, secret *corev1.Secret) error {
+	if err := refuseMachines(secret); err != nil {
+		return err
+	}
+
 	err := k.proofs.once(proof{bundle: made, object: versionOf(secret)}, func() error {
 		return secrets.CheckSupplied(bundle, cluster.Name, secret)
 	})

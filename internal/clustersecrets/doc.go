@@ -10,7 +10,9 @@
 //	keeper.go       what is kept with, what a fault is, reading
 //	bundle.go       the bundle: found, made once, opened
 //	derived.go      the Secrets that are made of the bundle
+//	look.go         what is wrong, as the caches know it
 //	metadata.go     owner and labels
+//	refusal.go      what the API server says to a write
 //	talosconfig.go  renewal and rotation of the administrator's certificate
 //	carriers.go     who carries secrets that must not be lost
 //	cache.go        what has been decoded and proved

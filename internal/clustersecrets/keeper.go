@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/internal/secrets"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
 // Keeper makes and keeps the Secrets of clusters. All reconcilers of a manager share one.
@@ -25,6 +26,7 @@ type Keeper struct {
 
 	client   client.Client
 	live     client.Reader
+	metadata client.Reader
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 
@@ -36,10 +38,11 @@ type Keeper struct {
 }
 
 // New returns a Keeper. The client reads Secrets with the cluster-name label from a cache, values of a cluster's own included; live reads
-// what the cache lacks. The clock gives the time for certificates.
-func New(cached client.Client, live client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *Keeper {
+// what the cache lacks; metadata knows of every Secret that it exists and when it changes, from a cache without values. The clock gives the
+// time for certificates.
+func New(cached client.Client, live, metadata client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *Keeper {
 	return &Keeper{
-		client: cached, live: live, recorder: recorder, clock: clock,
+		client: cached, live: live, metadata: metadata, recorder: recorder, clock: clock,
 		bundles: newBundleCache(), proofs: newProofCache(),
 	}
 }
@@ -67,14 +70,36 @@ func mismatch(err error) error {
 	return &FaultError{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: err}
 }
 
-// find returns a Secret, nil when there is none. The cache may lack it: just written, or without the label.
+// find returns a Secret, nil when there is none. The cache lacks one without the label, which is read live. What no cache has seen yet is
+// met when it is created again.
 func (k *Keeper) find(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	secret, err := k.cached(ctx, key)
 	if secret != nil || err != nil {
 		return secret, err
 	}
 
+	version, err := k.version(ctx, key)
+	if version == (secretVersion{}) || err != nil {
+		return nil, err
+	}
+
 	return k.read(ctx, key)
+}
+
+// version is that of a Secret, whatever its labels, from the cache of metadata; it is zero when there is none.
+func (k *Keeper) version(ctx context.Context, key client.ObjectKey) (secretVersion, error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(machineconfig.KindSecret))
+
+	if err := k.metadata.Get(ctx, key, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return secretVersion{}, nil
+		}
+
+		return secretVersion{}, fmt.Errorf("secret %s: metadata: %w", key.Name, err)
+	}
+
+	return secretVersion{object.UID, object.ResourceVersion}, nil
 }
 
 // cached reads from the cache; nil means that the cache has none.
@@ -103,7 +128,7 @@ func get(ctx context.Context, from client.Reader, key client.ObjectKey) (*corev1
 }
 
 // create creates a Secret, or returns the one of its name that is there already. What the API server refuses, by a quota or an admission
-// policy, is a fault that the user may be able to mend; its words are left out when they quote the Secret.
+// policy, is a fault that the user may be able to mend.
 func (k *Keeper) create(ctx context.Context, secret *corev1.Secret) (existing *corev1.Secret, err error) {
 	err = k.client.Create(ctx, secret)
 
@@ -116,23 +141,11 @@ func (k *Keeper) create(ctx context.Context, secret *corev1.Secret) (existing *c
 		return existing, err
 	}
 
-	return nil, refusal(secret, "create", err)
-}
-
-// refusal tells what the API server said to a write of a Secret.
-func refusal(secret *corev1.Secret, verb string, err error) error {
-	if err == nil {
-		return nil
+	if err != nil {
+		err = CreateFault(ctx, k.client, secret, err)
 	}
 
-	err = secrets.WithoutValues(secret, err)
-
-	if secrets.IsRefusal(err) {
-		return &FaultError{Reason: bootstrapv1.SecretsBundleNotAvailableReason, Again: true, Err: fmt.Errorf(
-			"secret %s: the API server refuses it: %w", secret.Name, err)}
-	}
-
-	return fmt.Errorf("secret %s: %s: %w", secret.Name, verb, err)
+	return nil, told(secret, "create", err)
 }
 
 func keyOf(cluster *clusterv1.Cluster, name string) client.ObjectKey {

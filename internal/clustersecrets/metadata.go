@@ -120,6 +120,19 @@ func (k *Keeper) refuseLeftovers(ctx context.Context, cluster *clusterv1.Cluster
 	return leftover(all[at], cluster)
 }
 
+// refuseMachines tells a Secret of the cluster from a machine's bootstrap data that stands in its place: a machine whose config has the name
+// of the Secret was there before the cluster.
+func refuseMachines(secret *corev1.Secret) error {
+	config := secrets.MachineOf(secret)
+	if config == "" {
+		return nil
+	}
+
+	return &FaultError{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: fmt.Errorf(
+		"secret %s: holds the bootstrap data of %s, and has the name of a Secret of the cluster: replace that machine by one whose config "+
+			"has another name, or give the Cluster another name", secret.Name, config)}
+}
+
 func leftover(secret *corev1.Secret, cluster *clusterv1.Cluster) error {
 	return &FaultError{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: fmt.Errorf(
 		"secret %s: belongs to an earlier Cluster %s, and no machine of this one carries its content: it is not reused; it goes with its owner, "+

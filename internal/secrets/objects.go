@@ -99,6 +99,32 @@ func ClusterOf(name string) (string, bool) {
 	return "", false
 }
 
+// reservedSuffixes are what the names of all Secrets end in that Cluster API and its providers look for by a cluster's name.
+var reservedSuffixes = append(OwnNames(""), secret.Name("", secret.APIServerEtcdClient))
+
+// ReservedFor returns the cluster that would take a Secret of the name for its own, whether it exists or not: for its bundle, an authority, a
+// key, a kubeconfig or a talosconfig. The bootstrap data of a machine must not have such a name.
+func ReservedFor(name string) (cluster string, reserved bool) {
+	for _, suffix := range reservedSuffixes {
+		if cluster, found := strings.CutSuffix(name, suffix); found && cluster != "" {
+			return cluster, true
+		}
+	}
+
+	return "", false
+}
+
+// MachineOf returns the bootstrap config whose machine's data the Secret holds, as "TalosConfig w-1"; it is empty when it holds none. The
+// data of other bootstrap providers counts, too.
+func MachineOf(object *corev1.Secret) string {
+	controller := metav1.GetControllerOf(object)
+	if controller == nil || controller.Name != object.Name || !strings.HasPrefix(controller.APIVersion, "bootstrap.") {
+		return ""
+	}
+
+	return controller.Kind + " " + controller.Name
+}
+
 // IsOwn tells a Secret of any cluster, or the bootstrap data of a machine, from what users keep in Secrets: by its type, which Cluster API
 // gives to all of these, by what it belongs to, or by its name and the cluster's label, as Secrets from elsewhere have them.
 func IsOwn(object *corev1.Secret) bool {

@@ -3,14 +3,13 @@
 package secrets
 
 import (
-	"bytes"
-	"encoding/base64"
+	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"net/url"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // IsRefusal says whether the API server has refused a write for good, by a quota, an admission policy or a rule: the same again is refused
@@ -19,53 +18,63 @@ func IsRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-const withheld = "the API server's words are left out, since they quote the Secret"
+// withheld stands for what must not be handed on.
+const withheld = "the words of the answer are left out, since they may quote the Secret"
 
-// WithoutValues replaces the words of an error that quotes what the Secret holds, as an admission policy may do.
-func WithoutValues(object *corev1.Secret, err error) error {
-	text := strings.ReplaceAll(err.Error(), object.Name, "")
-	quoted := false
-
-	for _, value := range object.Data {
-		quoted = quoted || quotes(text, value)
+// WithoutWords is the error of a request with a Secret in it without anything that the other side may have taken from the Secret. Admission
+// policies and webhooks answer with texts of their own, which may have any part of it in any form, so that no search for values would do.
+// What an answer means is kept, for Kubernetes' functions to tell; so are errors of the connection, which is never told a Secret.
+func WithoutWords(err error) error {
+	if err == nil {
+		return nil
 	}
 
-	if !quoted {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return &apierrors.StatusError{ErrStatus: withoutWords(status.Status())}
+	}
+
+	var connection *url.Error
+	if errors.As(err, &connection) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return err
 	}
 
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok {
-		return errors.New(withheld)
-	}
-
-	hidden := status.Status()
-	hidden.Message = fmt.Sprintf("%s; %s", hidden.Reason, withheld)
-	hidden.Details = nil
-
-	return &apierrors.StatusError{ErrStatus: hidden}
+	return errors.New("the answer cannot be used; " + withheld)
 }
 
-// quotable is how long a value must be to be looked for: a shorter one is in any text by chance.
-const quotable = 12
+func withoutWords(status metav1.Status) metav1.Status {
+	said := metav1.Status{Status: status.Status, Reason: status.Reason, Code: status.Code}
 
-// quotes says whether the text has a line or a YAML value of the data in it, or the beginning of the encoded data.
-func quotes(text string, data []byte) bool {
-	encoded := base64.StdEncoding.EncodeToString(data[:min(len(data), 3*quotable)])
-	if len(encoded) >= quotable && strings.Contains(text, encoded) {
-		return true
+	if details := status.Details; details != nil && details.RetryAfterSeconds > 0 {
+		said.Details = &metav1.StatusDetails{RetryAfterSeconds: details.RetryAfterSeconds}
 	}
 
-	for line := range bytes.Lines(data) {
-		value := string(bytes.TrimSpace(line))
-		if _, after, ok := strings.Cut(value, ": "); ok {
-			value = after
-		}
-
-		if value = strings.Trim(value, `"'- `); len(value) >= quotable && strings.Contains(text, value) {
-			return true
-		}
+	// A reason is a word of a fixed list, unless a webhook makes one up.
+	if !knownReasons[said.Reason] {
+		said.Reason = metav1.StatusReasonUnknown
 	}
 
-	return false
+	switch said.Reason {
+	case metav1.StatusReasonConflict:
+		said.Message = "Conflict: it has been changed in the meantime"
+	case metav1.StatusReasonNotFound:
+		said.Message = "NotFound: it does not exist"
+	case metav1.StatusReasonUnknown:
+		said.Message = fmt.Sprintf("code %d; %s", said.Code, withheld)
+	default:
+		said.Message = fmt.Sprintf("%s; %s", said.Reason, withheld)
+	}
+
+	return said
+}
+
+// knownReasons are those that Kubernetes defines.
+var knownReasons = map[metav1.StatusReason]bool{
+	metav1.StatusReasonUnauthorized: true, metav1.StatusReasonForbidden: true, metav1.StatusReasonNotFound: true,
+	metav1.StatusReasonAlreadyExists: true, metav1.StatusReasonConflict: true, metav1.StatusReasonGone: true,
+	metav1.StatusReasonInvalid: true, metav1.StatusReasonServerTimeout: true, metav1.StatusReasonStoreReadError: true,
+	metav1.StatusReasonTimeout: true, metav1.StatusReasonTooManyRequests: true, metav1.StatusReasonBadRequest: true,
+	metav1.StatusReasonMethodNotAllowed: true, metav1.StatusReasonNotAcceptable: true, metav1.StatusReasonRequestEntityTooLarge: true,
+	metav1.StatusReasonUnsupportedMediaType: true, metav1.StatusReasonInternalError: true, metav1.StatusReasonExpired: true,
+	metav1.StatusReasonServiceUnavailable: true,
 }

@@ -9,12 +9,21 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
 // TalosConfig looks at a TalosConfig.
 func TalosConfig(object *bootstrapv1.TalosConfig) Report {
 	report := &Report{}
+
+	// Whether the cluster exists does not matter: it may come later, and would find a machine's config in the place of its secrets.
+	if cluster, reserved := secrets.ReservedFor(object.Name); reserved {
+		report.fail(field.NewPath("metadata", "name"), fmt.Sprintf(
+			"the machine's Secret has the TalosConfig's name, and a Cluster %s would take %s for one of its own Secrets: give it another name",
+			cluster, object.Name))
+	}
+
 	report.configSpec(field.NewPath("spec"), &object.Spec)
 
 	return report.done()

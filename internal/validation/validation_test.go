@@ -320,3 +320,45 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 }
+
+// A machine's Secret has the TalosConfig's name, and the names that clusters give their own are not for it, whether the cluster exists or not.
+func TestReservedNames(t *testing.T) {
+	tests := map[string]struct {
+		name string
+		want string
+	}{
+		"bundle":                       {"a-talos", "a"},
+		"talosconfig":                  {"a-talosconfig", "a"},
+		"authority":                    {"a-ca", "a"},
+		"etcd's":                       {"a-etcd", "a"},
+		"etcd's, for an outer cluster": {"a-apiserver-etcd-client", "a"},
+		"front proxy's":                {"a-b-proxy", "a-b"},
+		"key of service accounts":      {"a-sa", "a"},
+		"kubeconfig":                   {"a-kubeconfig", "a"},
+		"as MachineSets name them":     {"a-md-0-x7f2k-ckz9p", ""},
+		"without a cluster":            {"-ca", ""},
+		"no suffix":                    {"aca", ""},
+		"in the middle":                {"a-ca-1", ""},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			object := &bootstrapv1.TalosConfig{}
+			object.Name = test.name
+
+			var want, got []string
+			if test.want != "" {
+				want = []string{"metadata.name: Invalid value: the machine's Secret has the TalosConfig's name, and a Cluster " + test.want + " would take " +
+					test.name + " for one of its own Secrets: give it another name"}
+			}
+
+			for _, fault := range validation.TalosConfig(object).Faults {
+				got = append(got, fault.Error().Error())
+			}
+
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -89,6 +89,19 @@ func TestRules(t *testing.T) {
 	NewWithT(t).Expect(logs.String()).NotTo(ContainSubstring("hunter2"))
 }
 
+// A TalosConfig whose data Secret would stand in the place of a cluster's own Secret does not come in.
+func TestReservedNames(t *testing.T) {
+	g := NewWithT(t)
+
+	err := admin.Create(t.Context(), object("TalosConfig", "b-talos", "{}"), client.DryRunAll)
+	g.Expect(err).To(MatchError(ContainSubstring("metadata.name: Invalid value: the machine's Secret has the TalosConfig's name, and a Cluster b would take b-talos")))
+	g.Expect(apierrors.IsInvalid(err)).To(BeTrue())
+
+	generated := object("TalosConfig", "", "{}")
+	generated.SetGenerateName("b-")
+	g.Expect(admin.Create(t.Context(), generated, client.DryRunAll)).To(Succeed())
+}
+
 // What is allowed and suspicious is a warning that kubectl shows.
 func TestWarnings(t *testing.T) {
 	tests := map[string]struct{ kind, spec, want string }{

@@ -14,6 +14,11 @@ const (
 	// RenderedInputsAnnotation is the objects that went into a machine config on its data Secret, as JSON; see TalosConfig's
 	// status.inputs.
 	RenderedInputsAnnotation = "bootstrap.ichor.maesh.dev/rendered-inputs"
+
+	// InputsFingerprintAnnotation stands for the content of everything that a MachinePool's machine config was rendered from, on its data
+	// Secret, in hex. While it stays the same, the Secret is left as it is, whatever a newer Ichor would render. It is hashed with a key
+	// that only the cluster's secrets bundle gives, so that it tells nothing of what went in.
+	InputsFingerprintAnnotation = "bootstrap.ichor.maesh.dev/inputs-fingerprint"
 )
 
 // Annotations of the Secret <cluster>-talosconfig.

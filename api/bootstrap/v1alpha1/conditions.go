@@ -40,6 +40,10 @@ const (
 	// never reused: delete or rename it.
 	TalosConfigDataSecretForeignReason = "ForeignSecret"
 
+	// TalosConfigNameReservedReason is the reason when the TalosConfig has a name that a Cluster gives one of its own Secrets, such as
+	// "<cluster>-ca", so that no Secret is made for it: replace it by one with another name.
+	TalosConfigNameReservedReason = "NameReserved"
+
 	// TalosConfigWaitingForOwnerReason is the reason while no Machine or MachinePool owns the TalosConfig.
 	TalosConfigWaitingForOwnerReason = "WaitingForOwner"
 
@@ -55,7 +59,8 @@ const (
 
 // TalosConfig's SecretsBundleAvailable condition and its reasons. TalosClusterConfig has the same condition.
 const (
-	// SecretsBundleAvailableCondition is true when the cluster's Talos secrets bundle exists and can be used.
+	// SecretsBundleAvailableCondition is true when the cluster's Talos secrets bundle exists and can be used. Of the TalosConfig of a Machine
+	// that has its data Secret it tells without counting for Ready: the machine needs the bundle no more.
 	SecretsBundleAvailableCondition = "SecretsBundleAvailable"
 
 	// SecretsBundleAvailableReason is the reason when the bundle can be used.
@@ -73,7 +78,7 @@ const (
 	SecretsBundleInvalidReason = "Invalid"
 
 	// SecretsBundleMismatchReason is the reason when the bundle differs from the user's bundle, or a Secret from the bundle, or when
-	// Secrets of an earlier Cluster of the name are still there.
+	// Secrets of an earlier Cluster of the name are still there, or a machine's bootstrap data is in the place of one.
 	SecretsBundleMismatchReason = "Mismatch"
 )
 

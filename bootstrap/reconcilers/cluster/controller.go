@@ -98,14 +98,17 @@ func (r *Reconciler) responsible(ctx context.Context, cluster *clusterv1.Cluster
 // report says when to come again, and tells a fault once.
 func (r *Reconciler) report(cluster *clusterv1.Cluster, next time.Time, err error) (ctrl.Result, error) {
 	if fault, ok := errors.AsType[*clustersecrets.FaultError](err); ok {
-		r.tell(cluster, fault)
+		news := r.tell(cluster, fault)
 
-		// What is at fault is watched.
-		if !fault.Again {
-			err = reconcile.TerminalError(err)
+		switch {
+		case fault.Again:
+			return ctrl.Result{}, err
+		case news:
+			// What is at fault is watched.
+			return ctrl.Result{}, reconcile.TerminalError(err)
 		}
 
-		return ctrl.Result{}, err
+		return ctrl.Result{}, nil
 	}
 
 	switch {
@@ -124,12 +127,14 @@ func (r *Reconciler) report(cluster *clusterv1.Cluster, next time.Time, err erro
 	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Second), longest)}, nil
 }
 
-// tell writes an event unless it has been the last thing that was told of the Cluster.
-func (r *Reconciler) tell(cluster *clusterv1.Cluster, fault *clustersecrets.FaultError) {
+// tell writes an event unless it has been the last thing that was told of the Cluster, and says whether it did.
+func (r *Reconciler) tell(cluster *clusterv1.Cluster, fault *clustersecrets.FaultError) bool {
 	if last, ok := r.told.Get(cluster.UID); ok && last == fault.Error() {
-		return
+		return false
 	}
 
 	r.told.Add(cluster.UID, fault.Error())
 	r.Secrets.RecordFault(cluster, fault)
+
+	return true
 }

@@ -10,13 +10,13 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/moving"
+	"github.com/maesh-dev/ichor/bootstrap/pausing"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	// No Cluster is handed in: several may be targeted, and one that is paused stops no report.
-	if isPaused, changed, err := paused.EnsurePausedCondition(ctx, r.Client, nil, config); err != nil || isPaused || changed {
+	if stop, _, err := pausing.Ensure(ctx, r.Client, nil, config, &config.Status.ObservedGeneration); err != nil || stop {
 		return ctrl.Result{}, err
 	}
 

@@ -4,14 +4,17 @@ package talosconfig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
@@ -57,7 +60,13 @@ type Reconciler struct {
 
 	deferrer  deferrer
 	refreshed *refreshCache
+
+	// told is the terminal fault of each TalosConfig that has been logged, by UID.
+	told *lru.Cache
 }
+
+// maxTold bounds the faults that are remembered as told.
+const maxTold = 4096
 
 // Reconcile brings one TalosConfig to its next state. Nothing polls: whatever it waits for is watched, see watches.go.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Result, reterr error) {
@@ -90,7 +99,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 		return ctrl.Result{}, err
 	}
 
-	return ctrl.Result{}, fault
+	return ctrl.Result{}, r.tellOnce(ctx, config, fault)
+}
+
+// tellOnce returns an error for controller-runtime to log. A fault that a user must mend, and that is looked at again because of something
+// else, has been logged and is no news: it is in the conditions.
+func (r *Reconciler) tellOnce(ctx context.Context, config *bootstrapv1.TalosConfig, fault error) error {
+	if fault == nil {
+		r.told.Remove(config.UID)
+	}
+
+	if !errors.Is(fault, reconcile.TerminalError(nil)) {
+		return fault
+	}
+
+	if last, ok := r.told.Get(config.UID); ok && last == fault.Error() {
+		ctrl.LoggerFrom(ctx).V(4).Info("The fault has not been mended", "fault", fault.Error())
+
+		return nil
+	}
+
+	r.told.Add(config.UID, fault.Error())
+
+	return fault
 }
 
 // responsible says whether this manager reconciles the TalosConfig. Other objects may wake any.

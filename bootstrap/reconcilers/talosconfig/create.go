@@ -3,19 +3,21 @@
 package talosconfig
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // notCreated reports that the API server has not taken the data Secret. A refusal, such as that of a quota or an admission
 // policy, is shown to the user, who may be able to lift it; nothing that is watched tells of that, so it is tried again.
 // Everything else goes away by itself, and changes no condition.
-func notCreated(secret *corev1.Secret, err error) (outcome, error) {
-	err = secrets.WithoutValues(secret, err)
+func (r *Reconciler) notCreated(ctx context.Context, secret *corev1.Secret, err error) (outcome, error) {
+	err = clustersecrets.CreateFault(ctx, r.Client, secret, err)
 	fault := fmt.Errorf("secret %s: create: %w", secret.Name, err)
 
 	if !secrets.IsRefusal(err) {

@@ -3,6 +3,7 @@
 package talosconfig
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"strings"
@@ -14,9 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// What the API server says is told in the words that it has for a Secret without values.
 func TestNotCreated(t *testing.T) {
 	const token = "abcdef.0123456789abcdef"
 
@@ -24,41 +29,70 @@ func TestNotCreated(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a-long-machine-name"}, Data: map[string][]byte{dataKey: config}}
 	resource := schema.GroupResource{Resource: "secrets"}
 	kind := schema.GroupKind{Kind: "Secret"}
+	withheld := "; the words of the answer are left out, since they may quote the Secret"
+	always := func(err error) func(string) error { return func(string) error { return err } }
 
 	tests := map[string]struct {
-		err  error
-		want string
+		// answer is what the API server says to a Secret with the value.
+		answer func(value string) error
+		want   string
 	}{
 		"quota": {
-			apierrors.NewForbidden(resource, secret.Name, errors.New("exceeded quota: few")),
+			always(apierrors.NewForbidden(resource, secret.Name, errors.New("exceeded quota: few"))),
 			`The API server refuses Secret a-long-machine-name: secrets "a-long-machine-name" is forbidden: exceeded quota: few`,
 		},
 		"invalid": {
-			apierrors.NewInvalid(kind, secret.Name, field.ErrorList{field.Required(field.NewPath("metadata", "labels"), "team")}),
+			always(apierrors.NewInvalid(kind, secret.Name, field.ErrorList{field.Required(field.NewPath("metadata", "labels"), "team")})),
 			`The API server refuses Secret a-long-machine-name: Secret "a-long-machine-name" is invalid: metadata.labels: Required value: team`,
 		},
 		"too large": {
-			apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
-			"The API server refuses Secret a-long-machine-name: Request entity too large: limit is 3145728",
+			func(value string) error {
+				if len(value) < len(token) {
+					return nil
+				}
+
+				return apierrors.NewRequestEntityTooLargeError("limit is 3145728")
+			},
+			"The API server refuses Secret a-long-machine-name: RequestEntityTooLarge" + withheld,
 		},
-		"a policy that quotes a value": {
-			apierrors.NewForbidden(resource, secret.Name, errors.New("token "+token+" is bad")),
-			"The API server refuses Secret a-long-machine-name: Forbidden; the API server's words are left out, since they quote the Secret",
+		"a policy that quotes the end of the value": {
+			func(value string) error {
+				return apierrors.NewForbidden(resource, secret.Name, errors.New("not this: "+value[max(0, len(value)-60):]))
+			},
+			`The API server refuses Secret a-long-machine-name: secrets "a-long-machine-name" is forbidden: not this: -`,
 		},
-		"a policy that quotes the Secret": {
-			apierrors.NewInvalid(kind, secret.Name, field.ErrorList{
-				field.Invalid(field.NewPath("data"), base64.StdEncoding.EncodeToString(config), "no"),
-			}),
-			"The API server refuses Secret a-long-machine-name: Invalid; the API server's words are left out, since they quote the Secret",
+		"a policy that quotes the middle of what is encoded, and minds the value": {
+			func(value string) error {
+				if len(value) < len(token) {
+					return nil
+				}
+
+				return apierrors.NewInvalid(kind, secret.Name, field.ErrorList{
+					field.Invalid(field.NewPath("data"), base64.StdEncoding.EncodeToString([]byte(value))[20:60], "no"),
+				})
+			},
+			"The API server refuses Secret a-long-machine-name: Invalid" + withheld,
 		},
-		"no refusal":                  {apierrors.NewServiceUnavailable("later"), ""},
-		"no refusal, quotes a value":  {apierrors.NewInternalError(errors.New("webhook: " + token)), ""},
-		"no answer, quotes the value": {errors.New("dial: " + token), ""},
+		"no refusal":                  {always(apierrors.NewServiceUnavailable("later")), ""},
+		"no refusal, quotes a value":  {func(value string) error { return apierrors.NewInternalError(errors.New("webhook: " + value)) }, ""},
+		"no answer, quotes the value": {func(value string) error { return errors.New("dial: " + value) }, ""},
 	}
 
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := notCreated(secret, test.err)
+			// The API server that refuses is made up: each answer in turn cannot be had of a real one.
+			api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+					asked, _ := object.(*corev1.Secret)
+					if (&client.CreateOptions{}).ApplyOptions(options).DryRun == nil || strings.Contains(string(asked.Data[dataKey]), token) {
+						t.Error("the second question must be a dry run without the value")
+					}
+
+					return test.answer(string(asked.Data[dataKey]))
+				},
+			})
+
+			got, err := (&Reconciler{Client: api}).notCreated(t.Context(), secret, test.answer(string(config)))
 			if diff := cmp.Diff(test.want, got.dataSecret.message); diff != "" {
 				t.Error(diff)
 			}
@@ -71,8 +105,10 @@ func TestNotCreated(t *testing.T) {
 				t.Errorf("got %v, want an error that is tried again", err)
 			}
 
-			if strings.Contains(err.Error(), token) {
-				t.Error("the error holds a secret")
+			for _, part := range []string{token[:10], token[12:], base64.StdEncoding.EncodeToString(config)[20:60]} {
+				if strings.Contains(err.Error(), part) {
+					t.Errorf("the error holds a part of the secret: %v", err)
+				}
 			}
 		})
 	}

@@ -37,11 +37,11 @@ type (
 	// claim makes the TalosConfig the owner of its Secret once more, or gives the Secret its label back.
 	claim struct{ secret *corev1.Secret }
 
-	// adopt takes over bootstrap data of another name that the Machine already has.
+	// adopt takes over bootstrap data that the Machine already has, and Ichor has not written: it is never written over.
 	adopt struct{ name string }
 
-	// refuse leaves a Secret of the name alone that belongs to something else.
-	refuse struct{ message string }
+	// refuse leaves a Secret of the name alone that belongs to something else, or would.
+	refuse struct{ reason, message string }
 
 	// forgo does without a Secret: it was deleted after the machine had joined, which never reads it again.
 	forgo struct{}
@@ -73,7 +73,11 @@ func decide(seen observation) step {
 
 	case owner.joined:
 		return forgo{}
+	}
 
+	if cluster, reserved := secrets.ReservedFor(config.Name); reserved {
+		return refuse{bootstrapv1.TalosConfigNameReservedReason, fmt.Sprintf(
+			"Secret %s would have the name of a Secret of Cluster %s itself: replace the TalosConfig by one with another name", config.Name, cluster)}
 	}
 
 	if missing := unready(seen); missing != (wait{}) {
@@ -135,13 +139,16 @@ func decideSecret(seen observation) step {
 		return keep{seen.secret}
 	case holderLost:
 		return claim{seen.secret}
+	case holderUser:
+		return adopt{seen.secret.Name}
 	default:
-		return refuse{foreignMessage(seen.secret)}
+		return refuse{bootstrapv1.TalosConfigDataSecretForeignReason, foreignMessage(seen.secret)}
 	}
 }
 
 func foreignMessage(secret *corev1.Secret) string {
-	if cluster, ok := secrets.ClusterOf(secret.Name); ok && secrets.IsOwn(secret) {
+	// Nobody must be told to delete such a one, whatever is in it.
+	if cluster, ok := secrets.ReservedFor(secret.Name); ok {
 		return fmt.Sprintf("Secret %s exists and has the name of a Secret of Cluster %s itself: leave it, and give the TalosConfig another name",
 			secret.Name, cluster)
 	}

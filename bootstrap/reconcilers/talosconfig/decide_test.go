@@ -3,6 +3,7 @@
 package talosconfig
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -23,14 +24,17 @@ func TestDecide(t *testing.T) {
 		}}
 	}
 	reference := func(kind, name, uid string) metav1.OwnerReference {
-		return metav1.OwnerReference{Kind: kind, Name: name, UID: types.UID("uid-" + uid), Controller: new(true)}
+		return metav1.OwnerReference{APIVersion: "bootstrap.ichor.maesh.dev/v1alpha1", Kind: kind, Name: name, UID: types.UID("uid-" + uid), Controller: new(true)}
 	}
 
 	own := secretOf(reference("TalosConfig", "w1", "now"))
 	unlabelled := secretOf(reference("TalosConfig", "w1", "now"))
 	unlabelled.Labels = nil
 	former := secretOf(reference("TalosConfig", "w1", "before"))
-	orphan := secretOf()
+	orphan, handmade := secretOf(), secretOf()
+	orphan.Annotations = map[string]string{bootstrapv1.RenderedHashAnnotation: strings.Repeat("0a", 32)}
+	foreign := secretOf(reference("TalosConfig", "w1", "before"))
+	foreign.OwnerReferences[0].APIVersion = "bootstrap.cluster.x-k8s.io/v1alpha3"
 	other := secretOf(reference("TalosConfig", "w2", "another"))
 
 	tests := map[string]struct {
@@ -64,10 +68,18 @@ func TestDecide(t *testing.T) {
 		"Secret deleted after the machine joined":    {func(o *observation) { o.owner.dataSecretName, o.owner.joined = "w1", true }, "forgo"},
 		"bootstrap data of another name":             {func(o *observation) { o.owner.dataSecretName = "handmade" }, "adopt handmade"},
 		"Secret without owner, machine boots of it":  {func(o *observation) { o.secret, o.owner.dataSecretName = orphan, "w1" }, "claim"},
-		"Secret without owner, machine does not":     {func(o *observation) { o.secret = orphan }, "refuse"},
+		"the same, of a pool":                        {func(o *observation) { o.secret, o.owner = orphan, poolOfTest(); o.owner.dataSecretName = "w1" }, "claim"},
+		"Secret that a user wrote for the machine":   {func(o *observation) { o.secret, o.owner.dataSecretName = handmade, "w1" }, "adopt w1"},
+		"Secret that a user wrote for the pool":      {func(o *observation) { o.secret, o.owner = handmade, poolOfTest(); o.owner.dataSecretName = "w1" }, "adopt w1"},
+		"Secret of another provider's kind":          {func(o *observation) { o.secret, o.owner.dataSecretName = foreign, "w1" }, "refuse ForeignSecret"},
+		"name of a cluster's own Secret":             {func(o *observation) { o.config.Name = "c-ca" }, "refuse NameReserved"},
+		"name of another cluster's bundle":           {func(o *observation) { o.config.Name = "b-talos" }, "refuse NameReserved"},
+		"name of a kubeconfig":                       {func(o *observation) { o.config.Name = "b-kubeconfig" }, "refuse NameReserved"},
+		"such a name, and there is nothing to make":  {func(o *observation) { o.config.Name, o.owner.joined = "b-talos", true }, "forgo"},
+		"Secret without owner, machine does not":     {func(o *observation) { o.secret = orphan }, "refuse ForeignSecret"},
 		"Secret of former self, machine boots of it": {func(o *observation) { o.secret, o.owner.dataSecretName = former, "w1" }, "claim"},
-		"Secret of an earlier machine of the name":   {func(o *observation) { o.secret = former }, "refuse"},
-		"Secret of another TalosConfig":              {func(o *observation) { o.secret, o.owner.dataSecretName = other, "w1" }, "refuse"},
+		"Secret of an earlier machine of the name":   {func(o *observation) { o.secret = former }, "refuse ForeignSecret"},
+		"Secret of another TalosConfig":              {func(o *observation) { o.secret, o.owner.dataSecretName = other, "w1" }, "refuse ForeignSecret"},
 	}
 
 	for name, test := range tests {
@@ -121,7 +133,7 @@ func describeStep(s step) string {
 	case adopt:
 		return "adopt " + s.name
 	case refuse:
-		return "refuse"
+		return "refuse " + s.reason
 	case forgo:
 		return "forgo"
 	}

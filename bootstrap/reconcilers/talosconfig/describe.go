@@ -18,13 +18,14 @@ import (
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
-// describe returns the annotations of a data Secret that say what it holds: config contract, hash, inputs.
-func describe(config machineconfig.Config, generations map[machineconfig.ObjectKey]int64) (map[string]string, error) {
+// describe returns the annotations of a data Secret that say what it holds: config contract, hash, inputs, and their fingerprint if there is
+// one.
+func describe(config machineconfig.Config, in renderInputs) (map[string]string, error) {
 	inputs := make([]bootstrapv1.RenderedInput, 0, len(config.Inputs))
 
 	for _, source := range config.Inputs[:min(len(config.Inputs), maxInputs)] {
 		input := bootstrapv1.RenderedInput{Kind: source.Kind, Name: source.Name, Layer: string(source.Layer)}
-		if generation, ok := generations[machineconfig.ObjectKey{Kind: source.Kind, Name: source.Name}]; ok {
+		if generation, ok := in.generations[machineconfig.ObjectKey{Kind: source.Kind, Name: source.Name}]; ok {
 			input.Generation = &generation
 		}
 
@@ -36,11 +37,17 @@ func describe(config machineconfig.Config, generations map[machineconfig.ObjectK
 		return nil, fmt.Errorf("encode the inputs: %w", err)
 	}
 
-	return map[string]string{
+	annotations := map[string]string{
 		bootstrapv1.ConfigContractAnnotation: config.Contract.String(),
 		bootstrapv1.RenderedHashAnnotation:   config.Hash,
 		bootstrapv1.RenderedInputsAnnotation: string(encoded),
-	}, nil
+	}
+
+	if in.fingerprint != "" {
+		annotations[bootstrapv1.InputsFingerprintAnnotation] = in.fingerprint
+	}
+
+	return annotations, nil
 }
 
 // description is what the annotations of a data Secret say. What a user has removed or broken is left empty: the status

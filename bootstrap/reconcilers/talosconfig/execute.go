@@ -20,8 +20,9 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
-	"github.com/maesh-dev/ichor/internal/inputs"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // dataKey is the key of the machine config in the data Secret, as Cluster API's bootstrap contract has it.
@@ -41,7 +42,7 @@ func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (
 
 		return waiting(next), nil
 	case keep:
-		return r.keep(next.secret), nil
+		return r.keep(ctx, seen, next.secret)
 	case refresh:
 		done, err := r.refresh(ctx, seen, next.secret)
 		if err != nil {
@@ -54,7 +55,7 @@ func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (
 	case adopt:
 		return adopted(next.name, seen.owner.machine.Kind), nil
 	case refuse:
-		return refused(next.message), reconcile.TerminalError(errors.New(next.message))
+		return refused(next), reconcile.TerminalError(errors.New(next.message))
 	case forgo:
 		return forgone(seen.config.Name), nil
 	case render:
@@ -69,8 +70,31 @@ func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (
 	return outcome{}, fmt.Errorf("step %T is not known", next)
 }
 
-// keep reports what the Secret says of itself, so that a status that was lost in a move comes back.
-func (r *Reconciler) keep(secret *corev1.Secret) outcome {
+// keep reports what the Secret says of itself, so that a status that was lost in a move comes back, and how the cluster's secrets are.
+func (r *Reconciler) keep(ctx context.Context, seen observation, secret *corev1.Secret) (outcome, error) {
+	done := kept(secret)
+	done.bundle = verdict{}
+
+	if seen.cluster == nil || !seen.cluster.DeletionTimestamp.IsZero() {
+		return done, nil
+	}
+
+	known, err := r.Secrets.Look(ctx, seen.cluster, seen.owner.String())
+
+	switch fault, isFault := errors.AsType[*clustersecrets.FaultError](err); {
+	case isFault:
+		done.bundle = bad(fault.Reason, shorten(fault.Error()))
+	case err != nil:
+		return outcome{}, err
+	case known:
+		done.bundle = good(bootstrapv1.SecretsBundleAvailableReason, "")
+	}
+
+	return done, nil
+}
+
+// kept is what a Secret says of itself.
+func kept(secret *corev1.Secret) outcome {
 	// The cache does not have the value, but something in its place unless it is empty.
 	if len(secret.Data[dataKey]) == 0 {
 		return damaged(secret.Name)
@@ -84,20 +108,20 @@ func (r *Reconciler) keep(secret *corev1.Secret) outcome {
 func (r *Reconciler) claim(ctx context.Context, seen observation, secret *corev1.Secret) (outcome, error) {
 	claimed := secret.DeepCopy()
 	claimed.OwnerReferences = append(slices.DeleteFunc(claimed.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return ref.Kind == machineconfig.KindTalosConfig && ref.Name == seen.config.Name
+		return isFormerSelf(ref, seen.config)
 	}), controllerReference(seen.config))
 	metav1.SetMetaDataLabel(&claimed.ObjectMeta, clusterv1.ClusterNameLabel, seen.owner.clusterName)
 
 	// The lock keeps an owner that somebody else has set in the meantime.
 	patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, claimed, patch); err != nil {
-		return outcome{}, fmt.Errorf("secret %s: set its owner: %w", secret.Name, err)
+		return outcome{}, fmt.Errorf("secret %s: set its owner: %w", secret.Name, secrets.WithoutWords(err))
 	}
 
 	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.config, secretKind, claimed.ResourceVersion)
 	r.recordClaimed(seen.config, claimed)
 
-	return r.keep(claimed), nil
+	return r.keep(ctx, seen, claimed)
 }
 
 // render makes the config and the Secret.
@@ -107,13 +131,22 @@ func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (
 		return outcome{}, err
 	}
 
-	in, config, err := r.renderConfig(ctx, seen, observed)
+	in, err := r.resolve(ctx, seen, observed)
 	if err != nil {
 		return failed(in, err)
 	}
 
-	secret, err := dataSecret(seen, config, in.generations)
+	config, err := r.renderConfig(ctx, in)
 	if err != nil {
+		return failed(in, err)
+	}
+
+	secret, err := dataSecret(seen, config, in)
+	if err != nil {
+		return outcome{}, err
+	}
+
+	if paused, err := r.isPausedNow(ctx, seen); paused || err != nil {
 		return outcome{}, err
 	}
 
@@ -122,7 +155,7 @@ func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (
 	}
 
 	if err != nil {
-		return notCreated(secret, err)
+		return r.notCreated(ctx, secret, err)
 	}
 
 	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.config, secretKind, secret.ResourceVersion)
@@ -132,26 +165,21 @@ func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (
 	return available(secret), nil
 }
 
-// renderConfig resolves the inputs and renders the config.
-func (r *Reconciler) renderConfig(ctx context.Context, seen observation, observed inputs.Observed) (renderInputs, machineconfig.Config, error) {
-	in, err := r.resolve(ctx, seen, observed)
-	if err != nil {
-		return in, machineconfig.Config{}, err
-	}
-
+// renderConfig renders the config of resolved inputs.
+func (r *Reconciler) renderConfig(ctx context.Context, in renderInputs) (machineconfig.Config, error) {
 	began := r.Clock.Now()
 	config, err := machineconfig.Render(in.render)
 	metrics.RenderTook(r.Clock.Since(began))
 
 	if err != nil {
-		return in, machineconfig.Config{}, err
+		return machineconfig.Config{}, err
 	}
 
 	for _, warning := range config.Warnings {
 		ctrl.LoggerFrom(ctx).Info("Rendered with a warning", "warning", warning)
 	}
 
-	return in, config, nil
+	return config, nil
 }
 
 // meet handles a Secret of the name that the cache did not have: one that another manager has just written, or one
@@ -176,8 +204,8 @@ var (
 
 // dataSecret is the Secret that Cluster API hands to the infrastructure provider. Its annotations are what the status
 // says of the config, since a move drops the status.
-func dataSecret(seen observation, config machineconfig.Config, generations map[machineconfig.ObjectKey]int64) (*corev1.Secret, error) {
-	annotations, err := describe(config, generations)
+func dataSecret(seen observation, config machineconfig.Config, in renderInputs) (*corev1.Secret, error) {
+	annotations, err := describe(config, in)
 	if err != nil {
 		return nil, err
 	}

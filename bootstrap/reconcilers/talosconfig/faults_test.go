@@ -199,6 +199,21 @@ var faults = map[string]fault{
 		message: contains("secret c-ca", "certificate authority"),
 		mend:    func(w *world) { w.delete(&corev1.Secret{}, "c-ca") },
 	},
+	"contract of the cluster that is none": {
+		make: func(w *world) {
+			w.create(clusterConfigYAML)
+			w.bundle()
+
+			secret := &corev1.Secret{}
+			w.change(secret, "c-talos", func() { secret.Annotations = map[string]string{bootstrapv1.ConfigContractAnnotation: "newest"} })
+		},
+		conditionType: rendered, reason: "RenderFailed",
+		message: contains("Secret c-talos metadata.annotations["+bootstrapv1.ConfigContractAnnotation+"]", `config contract "newest"`),
+		mend: func(w *world) {
+			secret := &corev1.Secret{}
+			w.change(secret, "c-talos", func() { delete(secret.Annotations, bootstrapv1.ConfigContractAnnotation) })
+		},
+	},
 	"user's bundle does not exist": {
 		make:          func(w *world) { w.create(userBundleYAML) },
 		conditionType: bundleOK, reason: "Invalid",

@@ -16,6 +16,9 @@ type renderInputs struct {
 	// generations of the objects that may have gone in. Secrets have none.
 	generations map[machineconfig.ObjectKey]int64
 
+	// fingerprint stands for the content of all of it, for MachinePools. It is empty where a render says what is wrong.
+	fingerprint string
+
 	// bundleSeen says that the cluster's secrets were found good, so that a later fault is not theirs.
 	bundleSeen bool
 }
@@ -41,6 +44,15 @@ func (r *Reconciler) resolve(ctx context.Context, seen observation, observed inp
 	in.bundleSeen = true
 	in.render, err = r.Inputs.Live(seen.config.Namespace).Resolve(ctx, observed)
 	in.render.Contract, in.render.Bundle = contract, bundle
+
+	if err != nil || seen.owner.machine.Kind != machineconfig.KindMachinePool {
+		return in, err
+	}
+
+	// What cannot be told apart is rendered, which says why.
+	if in.fingerprint, err = machineconfig.Fingerprint(in.render); machineconfig.ReasonOf(err) != "" {
+		err = nil
+	}
 
 	return in, err
 }

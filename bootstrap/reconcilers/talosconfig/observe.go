@@ -5,6 +5,7 @@ package talosconfig
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,10 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
-// observation is what is known before anything is decided. All of it comes from the cache.
+// observation is what is known before anything is decided. All of it comes from the cache, but for a Secret that the cache does not select.
 type observation struct {
 	config *bootstrapv1.TalosConfig
 
@@ -59,6 +61,9 @@ type owner struct {
 	joined bool
 }
 
+// String names it, as "Machine w-1".
+func (o *owner) String() string { return o.machine.Kind + " " + o.machine.Name }
+
 func (r *Reconciler) observe(ctx context.Context, config *bootstrapv1.TalosConfig) (observation, error) {
 	seen := observation{config: config}
 
@@ -79,17 +84,39 @@ func (r *Reconciler) observe(ctx context.Context, config *bootstrapv1.TalosConfi
 		}
 	}
 
-	secret := &corev1.Secret{}
+	seen.secret, err = r.secret(ctx, config)
 
-	err = r.Client.Get(ctx, client.ObjectKeyFromObject(config), secret)
-	switch {
-	case err == nil:
-		seen.secret = secret
-	case !apierrors.IsNotFound(err):
-		return seen, fmt.Errorf("secret %s: %w", config.Name, err)
+	return seen, err
+}
+
+// secret returns the Secret with the TalosConfig's name, or nil. One without the label is in no cache but that of metadata, and is read live.
+func (r *Reconciler) secret(ctx context.Context, config *bootstrapv1.TalosConfig) (*corev1.Secret, error) {
+	secret, key := &corev1.Secret{}, client.ObjectKeyFromObject(config)
+
+	err := r.Client.Get(ctx, key, secret)
+	if err == nil {
+		return secret, nil
 	}
 
-	return seen, nil
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("secret %s: %w", config.Name, err)
+	}
+
+	version, err := r.Inputs.Version(ctx, config.Namespace, machineconfig.ObjectKey{Kind: machineconfig.KindSecret, Name: config.Name})
+	if version == (inputs.Version{}) || err != nil {
+		return nil, err
+	}
+
+	err = r.APIReader.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("secret %s: read: %w", config.Name, err)
+	}
+
+	return secret, nil
 }
 
 // owner returns the Machine or MachinePool that owns the TalosConfig, or nil. An owner reference to an object that the
@@ -146,12 +173,16 @@ const (
 	// a restored backup or a move gave the TalosConfig another UID.
 	holderLost
 
+	// holderUser means that Cluster API boots the machine from the Secret, which belongs to nobody and was not rendered here.
+	holderUser
+
 	// holderOther means something else: another object, a user, or an earlier TalosConfig of the same name.
 	holderOther
 )
 
 // holderOf says whom the Secret belongs to. That the names are equal proves nothing: a Machine may have been deleted and
-// made again under its name before its Secret was collected, and that Secret has the config of the old one.
+// made again under its name before its Secret was collected, and that Secret has the config of the old one. Nor does it that the machine
+// boots from a Secret without an owner: a user may have written it, and it would be written over. The hash says that it was rendered here.
 func holderOf(secret *corev1.Secret, config *bootstrapv1.TalosConfig, owner *owner) holder {
 	controller := metav1.GetControllerOf(secret)
 
@@ -159,12 +190,23 @@ func holderOf(secret *corev1.Secret, config *bootstrapv1.TalosConfig, owner *own
 		return holderConfig
 	}
 
-	bootsFromIt := owner != nil && owner.dataSecretName == secret.Name
-	formerSelf := controller == nil || (controller.Kind == machineconfig.KindTalosConfig && controller.Name == config.Name)
-
-	if bootsFromIt && formerSelf {
+	switch bootsFromIt := owner != nil && owner.dataSecretName == secret.Name; {
+	case !bootsFromIt:
+		return holderOther
+	case controller != nil && isFormerSelf(*controller, config):
 		return holderLost
+	case controller != nil:
+		return holderOther
+	case descriptionOf(secret).hash != "":
+		return holderLost
+	default:
+		return holderUser
 	}
+}
 
-	return holderOther
+// isFormerSelf says whether the reference is to a TalosConfig of the name, whatever its UID. Other providers have a kind of this name, too.
+func isFormerSelf(ref metav1.OwnerReference, config *bootstrapv1.TalosConfig) bool {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+
+	return group == bootstrapv1.GroupVersion.Group && ref.Kind == machineconfig.KindTalosConfig && ref.Name == config.Name
 }

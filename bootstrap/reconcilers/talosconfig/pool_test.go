@@ -3,6 +3,8 @@
 package talosconfig_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -95,7 +97,8 @@ func TestPoolFollowsItsInputs(t *testing.T) {
 	// A change that makes no other config writes nothing, and reads nothing twice.
 	w.change(owner, "pool", func() { owner.Spec.Replicas = new(int32(3)) })
 	w.reconcileAgain("pool")
-	w.Expect(w.ready("pool").ResourceVersion).To(Equal(secret.ResourceVersion))
+	w.Expect(w.ready("pool").Data).To(Equal(secret.Data))
+	w.Expect(secret.Annotations[bootstrapv1.RenderedHashAnnotation]).To(Equal(w.config("pool").Status.RenderedHash))
 
 	before := len(traffic.in(w.namespace))
 	w.reconcileAgain("pool")
@@ -178,4 +181,100 @@ func TestPoolSecretIsMended(t *testing.T) {
 	}
 
 	w.Expect(strings.Count(strings.Join(w.events("pool")(), " "), "DataSecretUpdated")).To(BeNumerically(">=", 1))
+}
+
+// The Secret of a pool that an older Ichor has rendered into other bytes is left as it is until an input changes: a new version of Ichor alone
+// must not replace the instances of every pool. Neither does a move, after which every object has another UID and resource version.
+func TestPoolOfAnOlderIchor(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.secret("registry", map[string]string{"password": "the-same-throughout"})
+	w.cluster()
+	w.create(registryYAML)
+	w.create(patchYAML)
+
+	fingerprint := w.pool().Annotations[bootstrapv1.InputsFingerprintAnnotation]
+	w.Expect(fingerprint).To(MatchRegexp("^[0-9a-f]{64}$"))
+
+	const older = "version: v1alpha1 # as an older Ichor wrote it\n"
+
+	hash := sha256.Sum256([]byte(older))
+	secret := &corev1.Secret{}
+	w.change(secret, "pool", func() {
+		secret.Data["value"] = []byte(older)
+		secret.Annotations[bootstrapv1.RenderedHashAnnotation] = hex.EncodeToString(hash[:])
+	})
+
+	// Another object with the same content.
+	w.delete(&corev1.Secret{}, "registry")
+	w.secret("registry", map[string]string{"password": "the-same-throughout"})
+	w.reconcileAgain("pool")
+	w.Eventually(func() string { return w.config("pool").Status.RenderedHash }).Should(Equal(hex.EncodeToString(hash[:])))
+
+	after := w.ready("pool")
+	w.Expect(string(after.Data["value"])).To(Equal(older))
+	w.Expect(after.ResourceVersion).To(Equal(secret.ResourceVersion))
+
+	// A password that is another one is an input that has changed.
+	changeRegistry(map[string]string{"password": "another-one"})(w)
+	w.Eventually(func() string { w.get(after, "pool"); return string(after.Data["value"]) }).Should(ContainSubstring("another-one"))
+	w.Expect(after.Annotations[bootstrapv1.InputsFingerprintAnnotation]).To(And(MatchRegexp("^[0-9a-f]{64}$"), Not(Equal(fingerprint))))
+	w.Eventually(w.events("pool")).Should(ContainElement("DataSecretUpdated"))
+}
+
+// What a pool's next instances need is told as long as it is at fault, also where the pool itself has not changed.
+func TestPoolTellsOfTheClustersSecrets(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.cluster()
+	w.create(clusterConfigYAML)
+	w.machine("w-1", worker, "")
+	w.ready("w-1")
+
+	before := w.pool()
+	bundle := encode(w, w.opened())
+
+	other, err := newBundle()
+	w.Expect(err).NotTo(HaveOccurred())
+
+	secret := &corev1.Secret{}
+	w.change(secret, "c-ca", func() {
+		secret.Data = map[string][]byte{"tls.crt": other.Certs.K8s.Crt, "tls.key": other.Certs.K8s.Key}
+	})
+	w.condition("pool", bundleOK, "Mismatch", contains("secret c-ca", "certificate authority")...)
+
+	w.delete(&corev1.Secret{}, "c-ca")
+	w.ready("pool")
+	w.Expect(conditions.IsTrue(w.config("pool"), bundleOK)).To(BeTrue())
+
+	w.delete(&corev1.Secret{}, "c-talos")
+	w.condition("pool", bundleOK, "Missing", contains("secret c-talos does not exist", "MachinePool pool")...)
+	w.Expect(conditions.IsTrue(w.config("pool"), dataSecret)).To(BeTrue(), "the Secret is there all the same")
+
+	// A machine that has its data says so too, and stays ready: it needs them no more.
+	w.reconcileAgain("w-1")
+	w.Eventually(func() string { return conditions.GetReason(w.config("w-1"), bundleOK) }).Should(Equal("Missing"))
+	w.Expect(conditions.IsTrue(w.config("w-1"), bootstrapv1.TalosConfigReadyCondition)).To(BeTrue())
+
+	w.secret("c-talos", map[string]string{"bundle": bundle})
+	w.Expect(w.ready("pool").Data).To(Equal(before.Data))
+	w.reconcileAgain("w-1")
+	w.Eventually(func() bool { return conditions.IsTrue(w.config("w-1"), bundleOK) }).Should(BeTrue())
+}
+
+// A Secret that nobody can change does not follow, which is told once; its deletion mends it.
+func TestImmutablePoolSecret(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.cluster()
+	w.create(clusterConfigYAML)
+	w.pool()
+
+	secret := &corev1.Secret{}
+	w.change(secret, "pool", func() { secret.Immutable = new(true) })
+	w.create(patchYAML)
+	w.condition("pool", rendered, "RenderFailed", contains("secret pool", "is immutable", "delete it")...)
+
+	w.delete(&corev1.Secret{}, "pool")
+	w.Expect(string(w.ready("pool").Data["value"])).To(ContainSubstring("vm.max_map_count"))
 }

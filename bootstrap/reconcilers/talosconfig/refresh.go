@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
@@ -48,8 +50,9 @@ func (c *refreshCache) set(config types.UID, current inputs.Fingerprint, secret 
 	c.results.Add(config, refreshed{current, inputs.ContentVersion(secret), done})
 }
 
-// refresh sees to it that the Secret of a MachinePool has what its inputs give now. It writes only another config than the one
-// that is there. A config that cannot be rendered leaves the Secret as it is: the instances that it has made run with it.
+// refresh sees to it that the Secret of a MachinePool has what its inputs give now. It writes only when an input has changed since the
+// Secret was rendered: a newer Ichor may render the same inputs into other bytes, and infrastructure providers that notice replace every
+// instance. A config that cannot be rendered leaves the Secret as it is: the instances that it has made run with it.
 func (r *Reconciler) refresh(ctx context.Context, seen observation, secret *corev1.Secret) (outcome, error) {
 	// A move has dropped the status; the format that the pool is pinned to is on the Secret.
 	if seen.config.Status.ConfigContract == "" {
@@ -66,39 +69,89 @@ func (r *Reconciler) refresh(ctx context.Context, seen observation, secret *core
 		return outcome{}, err
 	}
 
+	// The fingerprint knows the bundle alone; what is made of it must agree with it, too.
+	if _, err := r.Secrets.Look(ctx, seen.cluster, seen.owner.String()); err != nil {
+		return r.keepOld(seen, secret, current, renderInputs{}, err)
+	}
+
 	if done, ok := r.refreshed.get(seen.config.UID, current, inputs.ContentVersion(secret)); ok {
 		return done, nil
 	}
 
-	in, config, err := r.renderConfig(ctx, seen, observed)
+	in, err := r.resolve(ctx, seen, observed)
 	if err != nil {
 		return r.keepOld(seen, secret, current, in, err)
 	}
 
-	// Without a value nobody can say what was there; an annotation that a user has changed differs from every hash.
-	if len(secret.Data[dataKey]) == 0 || secret.Annotations[bootstrapv1.RenderedHashAnnotation] != config.Hash {
-		updated, err := updatedSecret(secret, config, in.generations)
+	if !isRenderedFrom(secret, in.fingerprint) {
+		config, err := r.renderConfig(ctx, in)
 		if err != nil {
-			return outcome{}, err
+			return r.keepOld(seen, secret, current, in, err)
 		}
 
-		// The lock keeps a newer config that another manager has written in the meantime.
-		patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})
-		if err = r.Client.Patch(ctx, updated, patch); err != nil {
-			return r.notUpdated(secret, config, err)
+		updated, done, err := r.update(ctx, seen, secret, config, in)
+		if updated == nil || err != nil {
+			return done, err
 		}
 
 		secret = updated
-
-		r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.config, secretKind, secret.ResourceVersion)
-		r.recordUpdated(seen.config, secret, config)
-		ctrl.LoggerFrom(ctx).Info("Rendered the machine config again", "Secret", klog.KObj(secret), "contract", config.Contract.String(), "hash", config.Hash)
 	}
 
 	done := available(secret)
 	r.refreshed.set(seen.config.UID, current, secret, done)
 
 	return done, nil
+}
+
+// isRenderedFrom says whether the Secret has a config that was rendered from the inputs. A Secret without a value or a hash was damaged.
+func isRenderedFrom(secret *corev1.Secret, fingerprint string) bool {
+	return len(secret.Data[dataKey]) > 0 && descriptionOf(secret).hash != "" &&
+		fingerprint != "" && secret.Annotations[bootstrapv1.InputsFingerprintAnnotation] == fingerprint
+}
+
+// update writes the config into the Secret, and returns the Secret as it is then. When it has the config already, only what that was rendered
+// from is noted. Nil: it was not written, because of what the outcome says, or of a pause.
+func (r *Reconciler) update(ctx context.Context, seen observation, secret *corev1.Secret, config machineconfig.Config, in renderInputs,
+) (*corev1.Secret, outcome, error) {
+	updated, err := updatedSecret(secret, config, in)
+	if err != nil {
+		return nil, outcome{}, err
+	}
+
+	// Without a value nobody can say what was there; an annotation that a user has changed differs from every hash.
+	other := len(secret.Data[dataKey]) == 0 || secret.Annotations[bootstrapv1.RenderedHashAnnotation] != config.Hash
+
+	switch {
+	case other && ptr.Deref(secret.Immutable, false):
+		done, err := cannotFollow(seen, secret)
+
+		return nil, done, err
+	case other:
+		updated.Data[dataKey] = config.Bytes
+	case maps.Equal(secret.Annotations, updated.Annotations):
+		return secret, outcome{}, nil
+	}
+
+	if paused, err := r.isPausedNow(ctx, seen); paused || err != nil {
+		return nil, outcome{}, err
+	}
+
+	// The lock keeps a newer config that another manager has written in the meantime.
+	patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})
+	if err = r.Client.Patch(ctx, updated, patch); err != nil {
+		done, err := notUpdated(secret, err)
+
+		return nil, done, err
+	}
+
+	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.config, secretKind, updated.ResourceVersion)
+
+	if other {
+		r.recordUpdated(seen.config, updated, config)
+		ctrl.LoggerFrom(ctx).Info("Rendered the machine config again", "Secret", klog.KObj(updated), "contract", config.Contract.String(), "hash", config.Hash)
+	}
+
+	return updated, outcome{}, nil
 }
 
 // fingerprint is that of the inputs with the cluster's bundle, as the cache has it.
@@ -124,12 +177,11 @@ func (r *Reconciler) keepOld(seen observation, secret *corev1.Secret, current in
 		return fault, err
 	}
 
-	done := r.keep(secret)
+	done := kept(secret)
 	done.rendered = fault.rendered
 
-	if fault.bundle != (verdict{}) {
-		done.bundle = fault.bundle
-	}
+	// What is not known of the secrets is not said.
+	done.bundle = fault.bundle
 
 	// What is wrong with the cluster's secrets may be mended in a Secret that the fingerprint does not know of.
 	if clustersecrets.ReasonOf(err) == "" {
@@ -140,25 +192,35 @@ func (r *Reconciler) keepOld(seen observation, secret *corev1.Secret, current in
 }
 
 // notUpdated reports that the API server has not taken the new config. It is tried again.
-func (r *Reconciler) notUpdated(secret *corev1.Secret, config machineconfig.Config, err error) (outcome, error) {
-	refused := secret.DeepCopy()
-	refused.Data = map[string][]byte{dataKey: config.Bytes}
-	err = secrets.WithoutValues(refused, err)
+func notUpdated(secret *corev1.Secret, err error) (outcome, error) {
+	err = secrets.WithoutWords(err)
 	fault := fmt.Errorf("secret %s: update: %w", secret.Name, err)
 
 	if !secrets.IsRefusal(err) {
 		return outcome{}, fault
 	}
 
-	done := r.keep(secret)
-	done.rendered = bad(bootstrapv1.TalosConfigRenderFailedReason, shorten(fmt.Sprintf("The API server refuses the new content of Secret %s: %s", secret.Name, err)))
+	done := kept(secret)
+	done.rendered = bad(bootstrapv1.TalosConfigRenderFailedReason, fmt.Sprintf("The API server refuses the new content of Secret %s: %s", secret.Name, err))
 
 	return done, fault
 }
 
-// updatedSecret is the Secret with another config. The cache has no values, so whatever else is in the Secret stays.
-func updatedSecret(secret *corev1.Secret, config machineconfig.Config, generations map[machineconfig.ObjectKey]int64) (*corev1.Secret, error) {
-	annotations, err := describe(config, generations)
+// cannotFollow reports that the Secret cannot be changed. Its deletion is seen.
+func cannotFollow(seen observation, secret *corev1.Secret) (outcome, error) {
+	fault := fmt.Errorf("secret %s: is immutable and cannot follow the inputs of %s %s: delete it, and it is made again",
+		secret.Name, seen.owner.machine.Kind, seen.owner.machine.Name)
+
+	done := kept(secret)
+	done.rendered = bad(bootstrapv1.TalosConfigRenderFailedReason, fault.Error())
+
+	return done, reconcile.TerminalError(fault)
+}
+
+// updatedSecret is the Secret with what is said of another config, and room for that. The cache has no values, so whatever else is in the
+// Secret stays.
+func updatedSecret(secret *corev1.Secret, config machineconfig.Config, in renderInputs) (*corev1.Secret, error) {
+	annotations, err := describe(config, in)
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +235,6 @@ func updatedSecret(secret *corev1.Secret, config machineconfig.Config, generatio
 	if updated.Data == nil {
 		updated.Data = map[string][]byte{}
 	}
-
-	updated.Data[dataKey] = config.Bytes
 
 	return updated, nil
 }

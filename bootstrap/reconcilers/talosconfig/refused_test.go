@@ -65,7 +65,8 @@ func TestConfigTooLarge(t *testing.T) {
 func TestSecretRefused(t *testing.T) {
 	tests := map[string]struct{ message, want string }{
 		"words":             {`"give it a team, says the policy"`, "give it a team, says the policy"},
-		"words with config": {`"no good: " + string(object.data.value)`, "words are left out"},
+		"words with config": {`"no good: " + string(object.data.value)`, "no good: "},
+		"a part of it":      {`"no good: " + (size(object.data.value) > 200 ? string(object.data.value).substring(100, 140) : "")`, "no good"},
 	}
 
 	for name, test := range tests {
@@ -80,6 +81,8 @@ func TestSecretRefused(t *testing.T) {
 
 			message := w.condition("w-1", dataSecret, "NotAvailable", contains("The API server refuses Secret w-1", test.want)...)
 			w.Expect(len(message)).To(BeNumerically("<=", 1024))
+			_, quoted, _ := strings.Cut(message, "no good: ")
+			w.Expect(len(strings.TrimSpace(quoted))).To(BeNumerically("<", 12), "the quote is of the placeholder")
 			w.Eventually(w.events("w-1")).Should(ContainElement("NotAvailable"))
 
 			lift()

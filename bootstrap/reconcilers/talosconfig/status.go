@@ -106,8 +106,8 @@ func forgone(name string) outcome {
 	}
 }
 
-func refused(message string) outcome {
-	return outcome{dataSecret: bad(bootstrapv1.TalosConfigDataSecretForeignReason, message)}
+func refused(next refuse) outcome {
+	return outcome{dataSecret: bad(next.reason, next.message)}
 }
 
 // failed sorts the error of a render: faults of the bundle and of the inputs go into their conditions and are terminal;
@@ -229,9 +229,17 @@ func summarize(config *bootstrapv1.TalosConfig) error {
 // telling returns the conditions that say why the TalosConfig is not ready, all of them when none does. One that is false
 // without a message is so because of another: it would add a line to Ready, and nothing to know.
 func telling(config *bootstrapv1.TalosConfig) []string {
+	counting := summarized
+
+	// A Machine that has its data needs the cluster's secrets no more: that they are lost must not make a cluster of machines that run one of
+	// machines that are not ready, which are replaced. A MachinePool needs them for its next instances.
+	if conditions.IsTrue(config, bootstrapv1.TalosConfigDataSecretAvailableCondition) && !isPools(config) {
+		counting = []string{bootstrapv1.TalosConfigDataSecretAvailableCondition, bootstrapv1.TalosConfigConfigRenderedCondition}
+	}
+
 	var faults []string
 
-	for _, conditionType := range summarized {
+	for _, conditionType := range counting {
 		if condition := conditions.Get(config, conditionType); condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != "" {
 			faults = append(faults, conditionType)
 		}
@@ -241,7 +249,7 @@ func telling(config *bootstrapv1.TalosConfig) []string {
 		return faults
 	}
 
-	return summarized
+	return counting
 }
 
 const (

@@ -202,12 +202,59 @@ func (b *buffer) String() string {
 
 // requests are those of one manager: what it wrote, and what it read live.
 type requests struct {
-	mu   sync.Mutex
-	seen []string
+	mu    sync.Mutex
+	seen  []string
+	tried []string
+	hooks map[string]func()
+}
+
+// before has something done once, right before the next request, as "POST /api/v1/namespaces/NAMESPACE/secrets", is sent.
+func (r *requests) before(request string, do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.hooks == nil {
+		r.hooks = map[string]func(){}
+	}
+
+	r.hooks[request] = do
+}
+
+// due returns what is to be done before the request.
+func (r *requests) due(request string) func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.tried = append(r.tried, request)
+
+	do := r.hooks[request]
+	delete(r.hooks, request)
+
+	return do
+}
+
+// count counts the requests that were sent, refused ones included.
+func (r *requests) count(request string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	count := 0
+
+	for _, each := range r.tried {
+		if each == request {
+			count++
+		}
+	}
+
+	return count
 }
 
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if do := r.due(request.Method + " " + request.URL.Path); do != nil {
+			do()
+		}
+
 		response, err := next.RoundTrip(request)
 		// What the API server refused changed nothing: a patch of a version that the cache had not seen, a create that another won.
 		if err == nil && response.StatusCode < http.StatusBadRequest {
@@ -222,7 +269,8 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 func (r *requests) note(request *http.Request) {
 	path := request.URL.Path
 
-	if strings.Contains(path, "/events") || !strings.Contains(path, "/namespaces/") {
+	// A dry run writes nothing.
+	if request.URL.Query().Has("dryRun") || strings.Contains(path, "/events") || !strings.Contains(path, "/namespaces/") {
 		return
 	}
 

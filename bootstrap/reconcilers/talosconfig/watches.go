@@ -10,8 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
 	"sigs.k8s.io/cluster-api/util/predicates"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,7 +48,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return errors.New("talosconfig: Client, APIReader, Metadata, Inputs, Recorder, Secrets and Clock must be set")
 	}
 
-	r.refreshed = newRefreshCache()
+	r.refreshed, r.told = newRefreshCache(), lru.New(maxTold)
 
 	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfig")
 
@@ -140,7 +142,7 @@ func (r *Reconciler) waiting(ctx context.Context, namespace, cluster string) ([]
 
 // isPools says whether a MachinePool owns the TalosConfig.
 func isPools(config *bootstrapv1.TalosConfig) bool {
-	return slices.ContainsFunc(config.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Kind == machineconfig.KindMachinePool })
+	return util.HasOwner(config.OwnerReferences, clusterv1.GroupVersion.String(), []string{machineconfig.KindMachinePool})
 }
 
 func keysOf(configs []*bootstrapv1.TalosConfig) []client.ObjectKey {

@@ -16,13 +16,13 @@ import (
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/moving"
+	"github.com/maesh-dev/ichor/bootstrap/pausing"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// The cache hands out this kind without a copy.
 	patch = patch.DeepCopy()
 
-	if isPaused, changed, err := paused.EnsurePausedCondition(ctx, r.Client, nil, patch); err != nil || isPaused || changed {
+	if stop, _, err := pausing.Ensure(ctx, r.Client, nil, patch, &patch.Status.ObservedGeneration); err != nil || stop {
 		return ctrl.Result{}, err
 	}
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clustersecrets
+
+import (
+	"context"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/maesh-dev/ichor/internal/secrets"
+	"github.com/maesh-dev/ichor/internal/version"
+)
+
+// Look says what is wrong with the secrets of a cluster, as the caches know them: a *FaultError, or nil. It reads nothing live and writes
+// nothing. The carrier is a machine that has the secrets in its bootstrap data, as "Machine w-1": they must exist.
+//
+// Known is false when the caches cannot tell: the bundle exists without the label that the cache selects by, which it gets with the next look
+// at the cluster. A difference from the Secret that spec.secretsRef names is found by Open alone.
+func (k *Keeper) Look(ctx context.Context, cluster *clusterv1.Cluster, carrier string) (known bool, err error) {
+	key := keyOf(cluster, secrets.BundleName(cluster.Name))
+
+	secret, err := k.cached(ctx, key)
+	if err != nil {
+		return false, err
+	}
+
+	if secret == nil {
+		unlabelled, err := k.version(ctx, key)
+		if unlabelled != (secretVersion{}) || err != nil {
+			return false, err
+		}
+
+		return true, lost(cluster, carries(cluster, carrier))
+	}
+
+	// What a bundle must have is the same for every contract.
+	bundle, err := k.decode(secret, version.Newest())
+	if err != nil {
+		return true, err
+	}
+
+	_, err = k.derived(ctx, k.cached, cluster, bundle, versionOf(secret))
+
+	return true, err
+}
