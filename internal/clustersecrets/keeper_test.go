@@ -3,6 +3,7 @@
 package clustersecrets
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -359,13 +360,13 @@ func TestRefusals(t *testing.T) {
 	d = newDesk(t, func(object client.Object) error {
 		secret, _ := object.(*corev1.Secret)
 
-		bundle, _, err := secrets.FromSecret(secret, nil)
-		if err != nil {
-			// It is asked again without what is in it.
-			d.Expect(secret.Data).To(HaveKeyWithValue(secrets.BundleKey, placeholder))
-
+		// It is asked again without what is in it.
+		if bytes.Equal(secret.Data[secrets.BundleKey], placeholder) {
 			return nil
 		}
+
+		bundle, _, err := secrets.FromSecret(secret, nil)
+		d.Expect(err).NotTo(HaveOccurred())
 
 		token = bundle.TrustdInfo.Token
 

@@ -3,10 +3,8 @@
 package secrets
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,8 +32,9 @@ func WithoutWords(err error) error {
 		return &apierrors.StatusError{ErrStatus: withoutWords(status.Status())}
 	}
 
-	var connection *url.Error
-	if errors.As(err, &connection) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	// Those of a connection that fails or is too slow can tell whether it was that.
+	var connection interface{ Timeout() bool }
+	if errors.As(err, &connection) {
 		return err
 	}
 
