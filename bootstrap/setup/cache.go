@@ -4,6 +4,7 @@ package setup
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,8 @@ func cacheOptions(namespace string, syncPeriod time.Duration) (cache.Options, er
 				Label:     labels.NewSelector().Add(*labelled),
 				Transform: stripSecret,
 			},
+			&clusterv1.Machine{}:       {Transform: stripMachine},
+			&bootstrapv1.TalosConfig{}: {Transform: stripTalosConfig},
 			// Every render lists all patches of a namespace. Nothing changes them, so they need not be copied each time.
 			&bootstrapv1.TalosConfigPatch{}: {UnsafeDisableDeepCopy: new(true)},
 		},
@@ -70,6 +73,34 @@ func stripSecret(in any) (any, error) {
 	}
 
 	return secret, nil
+}
+
+// stripMachine leaves of a Machine's status whether it has joined, which is all that is asked of it. A status has conditions that make up
+// most of a Machine, and Cluster API writes it often. Nothing of a Machine is ever written, so nothing is lost.
+func stripMachine(in any) (any, error) {
+	machine, ok := in.(*clusterv1.Machine)
+	if !ok {
+		return in, nil
+	}
+
+	machine.ManagedFields = nil
+	delete(machine.Annotations, corev1.LastAppliedConfigAnnotation)
+	machine.Status = clusterv1.MachineStatus{NodeRef: machine.Status.NodeRef}
+
+	return machine, nil
+}
+
+// stripTalosConfig leaves all but the bookkeeping of who has written what, and gives back the room that decoding leaves behind lists.
+func stripTalosConfig(in any) (any, error) {
+	config, ok := in.(*bootstrapv1.TalosConfig)
+	if !ok {
+		return in, nil
+	}
+
+	config.ManagedFields = nil
+	config.Status.Conditions = slices.Clone(config.Status.Conditions)
+
+	return config, nil
 }
 
 // newMetadata is a cache of the names and resource versions of all Secrets and ConfigMaps, without any value. It is apart from

@@ -8,6 +8,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 )
 
 // Values stay in the cache for a cluster's own secrets only; of all others, the keys, and whether there is a value.
@@ -46,6 +49,53 @@ func TestStripSecret(t *testing.T) {
 			g.Expect(secret.Data).To(And(HaveKeyWithValue("empty", BeEmpty()), HaveKeyWithValue("null", BeEmpty())))
 		})
 	}
+}
+
+// Of a Machine's status nothing stays but whether it has joined, and everything that a config is made of does.
+func TestStripMachine(t *testing.T) {
+	g := NewWithT(t)
+
+	node := clusterv1.MachineNodeReference{Name: "node"}
+	spec := clusterv1.MachineSpec{ClusterName: "c", Version: "v1.36.1", ProviderID: "p"}
+
+	stripped, err := stripMachine(&clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "m", Labels: map[string]string{"pool": "storage"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
+			Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}", bootstrapv1.RunningInputsAnnotation: "[]"},
+		},
+		Spec: spec,
+		Status: clusterv1.MachineStatus{
+			NodeRef: node, Phase: "Running", Conditions: []metav1.Condition{{Type: clusterv1.MachineReadyCondition}},
+			Addresses: clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: "10.0.0.1"}},
+		},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(stripped).To(Equal(&clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "m", Labels: map[string]string{"pool": "storage"}, Annotations: map[string]string{bootstrapv1.RunningInputsAnnotation: "[]"},
+		},
+		Spec: spec, Status: clusterv1.MachineStatus{NodeRef: node},
+	}))
+}
+
+// A TalosConfig loses nothing that anybody reads: its status is compared with what is to be written.
+func TestStripTalosConfig(t *testing.T) {
+	g := NewWithT(t)
+
+	config := &bootstrapv1.TalosConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{"a": "b"}},
+		Spec:       bootstrapv1.TalosConfigSpec{Hostname: bootstrapv1.HostnameSpec{Source: bootstrapv1.HostnameSourceMachineName}},
+	}
+	config.Status.Conditions = append(make([]metav1.Condition, 0, 64), metav1.Condition{Type: "Ready"}, metav1.Condition{Type: "Paused"})
+	config.Status.DataSecretName = "m"
+
+	want := config.DeepCopy()
+	config.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+
+	stripped, err := stripTalosConfig(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(stripped).To(Equal(want))
+	g.Expect(cap(config.Status.Conditions)).To(BeNumerically("<", 8))
 }
 
 func TestStripMetadata(t *testing.T) {
