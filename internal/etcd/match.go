@@ -32,10 +32,10 @@ func (c *Cluster) match(hosts []Host) {
 			}
 		}
 
-		for _, name := range slices.Compact([]string{h.Name, h.NodeName}) {
-			if name != "" {
-				byName[strings.ToLower(name)] = append(byName[strings.ToLower(name)], h.Name)
-			}
+		byName[strings.ToLower(h.Name)] = append(byName[strings.ToLower(h.Name)], h.Name)
+
+		if h.NodeName != "" && !strings.EqualFold(h.NodeName, h.Name) {
+			byName[strings.ToLower(h.NodeName)] = append(byName[strings.ToLower(h.NodeName)], h.Name)
 		}
 	}
 

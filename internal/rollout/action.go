@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -42,12 +43,7 @@ type RemediationNote struct {
 // Action is one thing that changes something outside, or Rest or Wait.
 //
 //sumtype:decl
-type Action interface {
-	// Name is the action's name in status and events.
-	Name() string
-
-	isAction()
-}
+type Action interface{ isAction() }
 
 type (
 	// Rest is when everything is as it should be.
@@ -146,28 +142,14 @@ func (ReleaseHooks) isAction()        {}
 func (DeleteMachines) isAction()      {}
 func (ReleaseControlPlane) isAction() {}
 
-// Name of the action when there is nothing to do.
-func (Rest) Name() string { return "None" }
+// Name is an action's name in status and events: that of its type, and None for Rest.
+func Name(a Action) string {
+	if _, rests := a.(Rest); rests {
+		return "None"
+	}
 
-// Name of the action when something has to happen first.
-func (Wait) Name() string { return "Wait" }
-
-func (AdoptMachine) Name() string        { return "AdoptMachine" }
-func (AddHook) Name() string             { return "AddHook" }
-func (RecordMember) Name() string        { return "RecordMember" }
-func (RecordBootstrap) Name() string     { return "RecordBootstrap" }
-func (Bootstrap) Name() string           { return "Bootstrap" }
-func (CreateMachine) Name() string       { return "CreateMachine" }
-func (DeleteMachine) Name() string       { return "DeleteMachine" }
-func (RecordRemediation) Name() string   { return "RecordRemediation" }
-func (ClearRemediation) Name() string    { return "ClearRemediation" }
-func (ForwardLeadership) Name() string   { return "ForwardLeadership" }
-func (LeaveEtcd) Name() string           { return "LeaveEtcd" }
-func (RemoveEtcdMember) Name() string    { return "RemoveEtcdMember" }
-func (ReleaseHook) Name() string         { return "ReleaseHook" }
-func (ReleaseHooks) Name() string        { return "ReleaseHooks" }
-func (DeleteMachines) Name() string      { return "DeleteMachines" }
-func (ReleaseControlPlane) Name() string { return "ReleaseControlPlane" }
+	return reflect.TypeOf(a).Name()
+}
 
 // acts is true for actions that change something.
 func acts(a Action) bool {

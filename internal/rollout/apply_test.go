@@ -73,7 +73,7 @@ func (w *world) apply(action rollout.Action, half bool) {
 	}
 
 	if had && !w.quorum(0) && !w.deleting {
-		w.against("%s costs the quorum", action.Name())
+		w.against("%s costs the quorum", rollout.Name(action))
 	}
 
 	w.elect()

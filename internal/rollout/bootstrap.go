@@ -36,7 +36,6 @@ func (p *planner) bootstrap() *Decision {
 }
 
 func (p *planner) bootstrapOnce() *Decision {
-
 	record, complete := p.record()
 
 	if holder := p.holder(); holder != nil {

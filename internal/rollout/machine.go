@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func MachineOf(spec *controlplanev1.TalosControlPlaneSpec, controlPlane types.UI
 	owner := metav1.GetControllerOf(machine)
 	out.Ours, out.Orphan = owner != nil && owner.UID == controlPlane, owner == nil
 
-	for _, name := range sortedKeys(machine.Annotations) {
+	for _, name := range slices.Sorted(maps.Keys(machine.Annotations)) {
 		switch {
 		case name == controlplanev1.PreTerminateHookAnnotation:
 			out.Hook = true
@@ -59,14 +60,14 @@ func (m *Machine) readRecords(machine *clusterv1.Machine) error {
 	var err error
 
 	if m.RecordedMembers, err = ParseMembers(machine.Annotations[controlplanev1.EtcdMembersAnnotation]); err != nil {
-		return fmt.Errorf("Machine %s: annotation %s: %w", machine.Name, controlplanev1.EtcdMembersAnnotation, err) //nolint:staticcheck,revive // a kind has a capital letter
+		return fmt.Errorf("annotation %s of Machine %s: %w", controlplanev1.EtcdMembersAnnotation, machine.Name, err)
 	}
 
 	m.HadAddress = m.HadAddress || len(m.RecordedMembers) > 0
 
 	if value, ok := machine.Annotations[controlplanev1.RemediationForAnnotation]; ok {
 		if m.RemediationFor, err = ParseRemediationRecord(value); err != nil {
-			return fmt.Errorf("Machine %s: annotation %s: %w", machine.Name, controlplanev1.RemediationForAnnotation, err) //nolint:staticcheck,revive // a kind has a capital letter
+			return fmt.Errorf("annotation %s of Machine %s: %w", controlplanev1.RemediationForAnnotation, machine.Name, err)
 		}
 	}
 
@@ -138,15 +139,4 @@ func has(machine *clusterv1.Machine, annotation string) bool {
 	_, ok := machine.Annotations[annotation]
 
 	return ok
-}
-
-func sortedKeys(m map[string]string) []string {
-	out := make([]string, 0, len(m))
-	for key := range m {
-		out = append(out, key)
-	}
-
-	slices.Sort(out)
-
-	return out
 }

@@ -128,7 +128,13 @@ func (p *planner) liveNode(member *etcd.MemberState) string {
 }
 
 func (p *planner) hasMachine(node string) bool {
-	return slices.ContainsFunc(p.Machines, func(m Machine) bool { return m.NodeName == node })
+	for i := range p.Machines {
+		if p.Machines[i].NodeName == node {
+			return true
+		}
+	}
+
+	return false
 }
 
 func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Minutes())) }

@@ -33,7 +33,7 @@ func (h *history) add(event string, args ...any) {
 }
 
 func (h *history) decided(at time.Time, d rollout.Decision) {
-	if n := len(*h); n == 0 || (*h)[n-1].event != "" || (*h)[n-1].decision.Action.Name() != d.Action.Name() || (*h)[n-1].decision.Message != d.Message {
+	if n := len(*h); n == 0 || (*h)[n-1].event != "" || rollout.Name((*h)[n-1].decision.Action) != rollout.Name(d.Action) || (*h)[n-1].decision.Message != d.Message {
 		*h = append(*h, happened{at: at, decision: d})
 	}
 }
@@ -54,7 +54,7 @@ func (h *history) String() string {
 
 // line is a decision in a transcript.
 func line(d rollout.Decision) string {
-	return fmt.Sprintf("%-18s %s: %s", d.Action.Name(), d.Reason, d.Message)
+	return fmt.Sprintf("%-18s %s: %s", rollout.Name(d.Action), d.Reason, d.Message)
 }
 
 // TestInterleavings draws orders of events: users that scale, change and delete, machines that die and nodes out of reach, controllers that

@@ -209,7 +209,9 @@ type TalosControlPlane struct {
 func (c *TalosControlPlane) GetConditions() []metav1.Condition { return c.Status.Conditions }
 
 // SetConditions sets the conditions of the TalosControlPlane.
-func (c *TalosControlPlane) SetConditions(conditions []metav1.Condition) { c.Status.Conditions = conditions }
+func (c *TalosControlPlane) SetConditions(conditions []metav1.Condition) {
+	c.Status.Conditions = conditions
+}
 
 // TalosControlPlaneList is a list of TalosControlPlanes.
 //
