@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -29,6 +30,11 @@ func (s *machineService) ApplyConfiguration(ctx context.Context, request *machin
 	}
 	defer b.changing.Unlock()
 
+	remark(ctx).say("mode=%s", request.GetMode())
+	if request.GetDryRun() {
+		remark(ctx).say("dry")
+		remark(ctx).reads = true
+	}
 	maintenance := b.config() == nil
 	if !maintenance && !rolesOf(ctx).Includes(role.Admin) {
 		return nil, status.Error(codes.PermissionDenied, "not authorized: a reader applies configurations in maintenance mode only")
@@ -41,6 +47,7 @@ func (s *machineService) ApplyConfiguration(ctx context.Context, request *machin
 	if maintenance {
 		err = b.applyInMaintenance(request, config, answer)
 	} else {
+		remark(ctx).say("changes=[%s]", strings.Join(changedPaths(b.config().raw, config.raw), " "))
 		err = b.apply(request, config, answer)
 	}
 	if err != nil {
@@ -60,7 +67,7 @@ func (b *boot) applyInMaintenance(request *machine.ApplyConfigurationRequest, co
 	}
 	n := b.node
 	n.keep(config.raw)
-	b.leave(runtimeres.MachineStageInstalling, func(ctx context.Context) error { return n.run(ctx, b.image, b.id) })
+	b.leave(installSequence, runtimeres.MachineStageInstalling, nil, func(ctx context.Context) error { return n.run(ctx, b.image, b.id) })
 	return nil
 }
 
@@ -85,7 +92,7 @@ func (b *boot) apply(request *machine.ApplyConfigurationRequest, config *nodeCon
 		b.publish()
 	case machine.ApplyConfigurationRequest_REBOOT:
 		n.keep(config.raw)
-		b.leave(runtimeres.MachineStageRebooting, n.start)
+		b.leave(rebootSequence, runtimeres.MachineStageRebooting, nil, n.start)
 	case machine.ApplyConfigurationRequest_TRY:
 		timeout := tryTimeout
 		if request.GetTryModeTimeout() != nil {
@@ -127,16 +134,35 @@ func (b *boot) resolveMode(mode machine.ApplyConfigurationRequest_Mode, current,
 	return mode, nil
 }
 
-// use makes a configuration the one that runs.
+// use makes a configuration the one that runs: what changed takes effect at once, but for what etcd is started with,
+// which counts from the next boot on. Source: Talos, internal/app/machined/pkg/system/services/etcd.go, which nothing
+// restarts.
 func (b *boot) use(config *nodeConfig) {
 	b.mu.Lock()
+	before := b.active
 	b.active = config
 	if b.try != nil {
 		close(b.try)
 		b.try = nil
 	}
 	b.mu.Unlock()
+	if kubeletPrint(before, b.node) != kubeletPrint(config, b.node) {
+		b.restarted("kubelet")
+	}
 	b.publish()
+	if b.control != nil {
+		b.control.changed.send()
+	}
+	b.kubeletChanged.send()
+}
+
+// kubeletPrint tells whether a kubelet has to be started again for another configuration.
+func kubeletPrint(c *nodeConfig, n *Node) string {
+	kubelet := c.K8sKubeletConfig()
+	if kubelet == nil {
+		return ""
+	}
+	return fmt.Sprint(c.nodename(n), kubelet.Image(), flags(kubelet.ExtraArgs(), nil), kubelet.ExtraConfig(), kubelet.ExtraMounts())
 }
 
 // tryOut uses a configuration that the disk does not get, and goes back to the one before unless another is applied.

@@ -7,13 +7,17 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/uuid"
 	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	runtimeres "github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc"
 )
@@ -28,18 +32,32 @@ type boot struct {
 
 	ctx    context.Context //nolint:containedctx // It is the life of the machine, not of a call.
 	cancel context.CancelFunc
-	server *grpc.Server
-	state  state.State
+	// streams is done when those who watch the node have to go, by endStreams.
+	streams    context.Context //nolint:containedctx // as above
+	endStreams context.CancelFunc
+	server     *grpc.Server
+	state      state.State
+	begun      time.Time
+	// actor is the call or the power-on that led to this boot.
+	actor   string
+	events  eventLog
+	history serviceHistory
 	// peers are the nodes to which this one passes calls on.
 	peers connections
 	// tasks are what the node does by itself.
 	tasks sync.WaitGroup
-	// changing is held by the one call that changes the configuration or installs.
-	changing sync.Mutex
+	// changing is held by the one call that changes the configuration, installing by the one that installs.
+	changing, installing sync.Mutex
 
+	// shown is set when the state was asked for, under showing.
+	showing sync.Mutex
+	shown   atomic.Bool
 	// published is what the state holds, under publishing.
 	publishing sync.Mutex
 	published  map[string]resource.Resource
+	// confirmed is set when the node was ready for the first time: only then does a system that was upgraded stay. What an
+	// installer writes later is about the next boot.
+	confirmed bool
 
 	certificate atomic.Pointer[tls.Certificate]
 
@@ -53,8 +71,17 @@ type boot struct {
 	// registered is set when the kubelet's stand-in has registered the Node.
 	registered bool
 
-	// control is the node's Kubernetes, which the task that starts it owns until the boot ends.
+	// pods are the static pods that run, by component.
+	pods map[string]pod
+	// seen is the Node as the kubelet's stand-in saw it last.
+	seen *k8s.NodeStatusSpec
+	// reported is the machine's status as the events told it last.
+	reported *machine.MachineStatusEvent
+
+	// control is the node's Kubernetes, which its task owns until the boot ends; nil without.
 	control *controlPlane
+	// kubeletChanged tells the kubelet's stand-in that its configuration changed.
+	kubeletChanged signal
 }
 
 // bootFailures bounds a machine that fails for ever: a real one tries on, but nobody learns more from it.
@@ -77,16 +104,29 @@ func (n *Node) tryBoots(ctx context.Context) error {
 	for range bootFailures {
 		n.mu.Lock()
 		n.boots++
+		if staged := n.disk.staged; staged != nil {
+			// This boot does nothing but install, and boot again.
+			n.disk.staged = nil
+			n.mu.Unlock()
+			n.installUpgrade(*staged)
+			n.mu.Lock()
+			n.boots++
+		}
 		image, faults := n.disk.slots[n.disk.next], n.faults
 		if !imageMatches(image, faults.BootFails) {
 			n.mu.Unlock()
 			return n.run(ctx, image, uuid.NewString())
 		}
 		// Machined fails during its boot sequence: it goes back to the entry before the upgrade, and reboots.
-		if n.disk.fallback >= 0 {
+		back := n.disk.fallback >= 0
+		if back {
 			n.disk.next, n.disk.fallback = n.disk.fallback, -1
 		}
 		n.mu.Unlock()
+		n.note("does not boot %s", image.version)
+		if back {
+			n.note("goes back to the system before")
+		}
 	}
 	return fmt.Errorf("node %s: image %s: %w", n.Name(), n.options.Image, errBootFails)
 }
@@ -95,9 +135,10 @@ func (n *Node) tryBoots(ctx context.Context) error {
 func (n *Node) run(ctx context.Context, image osImage, id string) error {
 	b := &boot{
 		node: n, id: id, image: image, stage: runtimeres.MachineStageBooting,
-		published: map[string]resource.Resource{},
+		published: map[string]resource.Resource{}, kubeletChanged: newSignal(), begun: time.Now(), actor: newActor(),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	b.streams, b.endStreams = context.WithCancel(b.ctx)
 
 	n.mu.Lock()
 	config := n.disk.config
@@ -143,6 +184,7 @@ func (n *Node) installFrom(config *nodeConfig) error {
 		}
 	}
 	n.disk.slots, n.disk.next, n.disk.fallback, n.disk.installed = [2]osImage{image}, 0, -1, true
+	n.note("installs %s on its disk", image.version)
 	return nil
 }
 
@@ -156,30 +198,54 @@ func (n *Node) keep(config []byte) {
 // up starts everything of a boot.
 func (b *boot) up() error {
 	n := b.node
-	if err := b.prepareState(); err != nil {
-		b.cancel()
-		return fmt.Errorf("node %s: %w", n.Name(), err)
-	}
+	b.prepareState()
 	b.server = b.newServer()
 	if config := b.active; config != nil {
 		if err := n.prepareEtcd(config); err != nil {
 			b.cancel()
 			return fmt.Errorf("node %s: %w", n.Name(), err)
 		}
+		if n.world.options.Full && config.controlPlane() {
+			b.control = newControlPlane(b)
+		}
 	}
 	n.mu.Lock()
 	n.boot = b
 	n.mu.Unlock()
+	switch {
+	case b.refused != nil:
+		n.note("boots %s into maintenance mode: its configuration is refused", b.image.version)
+	case b.active == nil:
+		n.note("boots %s into maintenance mode", b.image.version)
+	default:
+		n.note("boots %s", b.image.version)
+	}
+	b.begin(b.actor, bootSequence)
+	if b.refused != nil {
+		b.events.add("", &machine.ConfigValidationErrorEvent{Error: b.refused.Error()})
+	}
 	if b.active == nil {
 		b.setStage(runtimeres.MachineStageMaintenance)
 		return b.serveMaintenance()
 	}
+	for _, name := range bootSequence.phases {
+		b.phase(b.actor, name)
+	}
+	for _, service := range b.services() {
+		if service.running {
+			b.serviceIs(service.id, machine.ServiceStateEvent_RUNNING, "Started service")
+		}
+	}
 	b.setStage(runtimeres.MachineStageRunning)
+	b.end(b.actor, bootSequence, nil)
 	if err := b.announceKubernetes(); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name(), err)
 	}
 	b.startEtcd()
 	if n.world.options.Full {
+		if err := b.show(); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name(), err)
+		}
 		b.tasks.Go(b.runKubelet)
 	}
 	return b.serveConfigured()
@@ -220,9 +286,13 @@ func (n *Node) prepareEtcd(config *nodeConfig) error {
 	}
 	key := fingerprint(ca.Crt)
 	n.mu.Lock()
-	same := n.etcd != nil && n.etcdKey == key
+	known, same := n.etcd, n.etcd != nil && n.etcdKey == key
 	n.mu.Unlock()
 	if same {
+		if existing, ok := known.(*realEtcd); ok {
+			// What the configuration says of etcd's arguments counts when etcd starts.
+			existing.args = config.Cluster().Etcd().ExtraArgs()
+		}
 		return nil
 	}
 	var etcd etcdMember = newModelEtcd(n.world.cluster(ca.Crt), config.hostname(n), n.address, n.Faults)
@@ -259,27 +329,13 @@ func (b *boot) startEtcd() {
 		if err != nil || b.ctx.Err() != nil {
 			return
 		}
+		b.serviceIs("etcd", machine.ServiceStateEvent_RUNNING, "Started service")
 		b.publish()
-		if b.node.world.options.Full {
-			b.startKubernetes()
+		if b.control != nil {
+			b.tasks.Go(b.claimManager)
+			b.runKubernetes()
 		}
 	})
-}
-
-// startKubernetes runs the node's API server, and the controller manager when it is this node's turn. A component that does
-// not start is in the node's directory, with its log.
-func (b *boot) startKubernetes() {
-	n := b.node
-	b.control = &controlPlane{node: n, config: b.config(), dir: n.dir()}
-	if err := b.control.startAPIServer(b.ctx); err != nil {
-		n.fail(err)
-		return
-	}
-	if n.world.claimManager(b.ctx, n.etcdKey, b) {
-		if err := b.control.startControllerManager(b.ctx); err != nil {
-			n.fail(err)
-		}
-	}
 }
 
 // peers are the other control-plane nodes of an etcd cluster that are on.
@@ -303,7 +359,8 @@ func (b *boot) setStage(stage runtimeres.MachineStage) {
 	b.publish()
 }
 
-// unmet are the conditions that keep the node from being ready.
+// unmet are the conditions that keep the node from being ready. Source of the names: Talos,
+// internal/app/machined/pkg/controllers/runtime, MachineStatusController.
 func (b *boot) unmet() []runtimeres.UnmetCondition {
 	var unmet []runtimeres.UnmetCondition
 	config := b.config()
@@ -313,8 +370,25 @@ func (b *boot) unmet() []runtimeres.UnmetCondition {
 	if b.node.Faults().TimeUnsynced {
 		unmet = append(unmet, runtimeres.UnmetCondition{Name: "time", Reason: "not synchronized yet"})
 	}
-	if etcd := b.node.member(); config.controlPlane() && (etcd == nil || !etcd.running()) {
-		unmet = append(unmet, runtimeres.UnmetCondition{Name: "services", Reason: "etcd not running"})
+	var down []string
+	for _, service := range b.services() {
+		switch {
+		case !service.running:
+			down = append(down, service.id+" not running")
+		case !service.healthy:
+			down = append(down, service.id+" not healthy")
+		}
+	}
+	if len(down) > 0 {
+		unmet = append(unmet, runtimeres.UnmetCondition{Name: "services", Reason: strings.Join(down, ", ")})
+	}
+	if b.control != nil {
+		pods := b.runningPods()
+		for _, one := range config.components(b.node) {
+			if !pods[one.id].ready {
+				unmet = append(unmet, runtimeres.UnmetCondition{Name: "staticPods", Reason: systemNamespace + "/" + one.id + " not ready"})
+			}
+		}
 	}
 	b.mu.Lock()
 	registered := b.registered || !b.node.world.options.Full

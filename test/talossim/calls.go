@@ -72,11 +72,14 @@ var errGoingDown = status.Error(codes.Unavailable, "the node is going down")
 
 // guard runs a call with the traps that wait for it, and remembers it.
 func (b *boot) guard(ctx context.Context, full string, roles role.Set, call func(context.Context) error) (err error) {
-	name := shortMethod(full)
+	name, said := shortMethod(full), &remarks{}
+	ctx = context.WithValue(ctx, remarksKey{}, said)
 	defer func() {
+		code := status.Code(err).String()
+		b.node.noteCall(full, roles, said, code)
 		b.node.mu.Lock()
 		defer b.node.mu.Unlock()
-		b.node.calls = append(b.node.calls, Call{Method: name, Roles: roles.Strings(), Code: status.Code(err).String()})
+		b.node.calls = append(b.node.calls, Call{Method: name, Roles: roles.Strings(), Code: code})
 	}()
 	if err := b.admit(ctx, full, roles); err != nil {
 		return err
@@ -85,11 +88,18 @@ func (b *boot) guard(ctx context.Context, full string, roles role.Set, call func
 		if t.err != nil {
 			return t.err
 		}
+		b.node.note("loses power before %s", name)
 		b.node.crash(b)
 		return errGoingDown
 	}
+	if strings.HasPrefix(full, "/cosi.") {
+		if err := b.show(); err != nil {
+			return err
+		}
+	}
 	err = call(context.WithValue(ctx, rolesKey{}, roles))
 	if t := b.node.spring(name, after); t != nil {
+		said.say("and loses power")
 		b.node.crash(b)
 	}
 	return err
@@ -129,9 +139,17 @@ func (b *boot) stream(server any, stream grpc.ServerStream, info *grpc.StreamSer
 	if len(targets) > 0 {
 		return b.forwardStream(stream, targets, many, info.FullMethod, roles)
 	}
-	return b.guard(stream.Context(), info.FullMethod, roles, func(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	stop := context.AfterFunc(b.streams, cancel)
+	defer stop()
+	err = b.guard(ctx, info.FullMethod, roles, func(ctx context.Context) error {
 		return handler(server, &admittedStream{ServerStream: stream, ctx: ctx})
 	})
+	if err != nil && b.streams.Err() != nil && stream.Context().Err() == nil {
+		return errGoingDown
+	}
+	return err
 }
 
 // admittedStream carries the caller's roles.

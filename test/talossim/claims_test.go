@@ -220,29 +220,9 @@ var conformance = map[string][]claim{
 	"Upgrade":            upgradeClaims,
 	"etcd":               etcdClaims,
 	"proxy":              proxyClaims,
-	"Reset": {
-		{
-			says: "a graceful one leaves etcd, wipes and goes to maintenance mode", source: sourceReset,
-			options: subjectOptions{controlPlanes: 3},
-			check: func(_ *testing.T, s *subject) {
-				s.node.SetUserData(nil)
-				s.Expect(s.as(role.Admin).Reset(s.ctx, true, true)).To(Succeed())
-				s.Eventually(func() bool { maintenance, _ := s.node.Maintenance(); return maintenance }, wait, "5ms").Should(BeTrue())
-				s.Expect(members(s, s.nodes[1])).To(HaveLen(2))
-				s.Expect(s.node.Config()).To(BeNil())
-			},
-		},
-		{
-			says: "one that is not graceful leaves a dead member behind", source: sourceReset,
-			options: subjectOptions{controlPlanes: 3},
-			check: func(_ *testing.T, s *subject) {
-				s.node.SetUserData(nil)
-				s.Expect(s.as(role.Admin).Reset(s.ctx, false, true)).To(Succeed())
-				s.Eventually(func() bool { maintenance, _ := s.node.Maintenance(); return maintenance }, wait, "5ms").Should(BeTrue())
-				s.Expect(members(s, s.nodes[1])).To(HaveLen(3))
-			},
-		},
-	},
+	"resources":          resourceClaims,
+	"services":           serviceClaims,
+	"Reset":              resetClaims,
 	"Reboot": {
 		{
 			says: "gives a new boot ID and keeps version and configuration", source: sourceUpgrade,

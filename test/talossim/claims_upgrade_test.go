@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -93,7 +94,7 @@ var upgradeClaims = []claim{
 		says: "wants an image that was pulled", source: sourceUpgrade,
 		check: func(_ *testing.T, s *subject) {
 			_, err := upgrade(s, s.as(role.Admin), newer114)
-			s.Expect(err).To(code(codes.NotFound))
+			s.Expect(err).To(code(codes.Internal))
 			s.Expect(pull(s, s.as(role.Admin), "ghcr.io/siderolabs/installer:v1.14.9")).To(code(codes.NotFound))
 		},
 	},
@@ -188,6 +189,71 @@ var upgradeClaims = []claim{
 			_, _ = upgrade(s, s.as(role.Admin), newer114) // what the caller hears depends on when the power goes
 			rebooted(s, before)
 			s.Expect(s.node.Version()).To(Equal("v1.14.2"))
+		},
+	},
+	{
+		says: "only one at a time", source: "Talos source: internal/app/lifecycle, Service", options: subjectOptions{faults: talossim.Faults{InstallTakes: time.Hour}},
+		check: func(_ *testing.T, s *subject) {
+			c := s.as(role.Admin)
+			s.Expect(pull(s, c, newer114)).To(Succeed())
+			stream, err := c.LifecycleClient.Upgrade(s.ctx, &machine.LifecycleServiceUpgradeRequest{
+				Containerd: system(), Source: &machine.InstallArtifactsSource{ImageName: newer114},
+			})
+			s.Expect(err).NotTo(HaveOccurred())
+			_, err = stream.Recv()
+			s.Expect(err).NotTo(HaveOccurred())
+			_, err = upgrade(s, c, newer114)
+			s.Expect(err).To(code(codes.FailedPrecondition))
+		},
+	},
+	{
+		says: "a power cut while the installer works leaves the system that runs", source: sourceUpgrade,
+		options: subjectOptions{faults: talossim.Faults{InstallTakes: time.Hour}},
+		check: func(_ *testing.T, s *subject) {
+			c := s.as(role.Admin)
+			s.Expect(pull(s, c, newer114)).To(Succeed())
+			stream, err := c.LifecycleClient.Upgrade(s.ctx, &machine.LifecycleServiceUpgradeRequest{
+				Containerd: system(), Source: &machine.InstallArtifactsSource{ImageName: newer114},
+			})
+			s.Expect(err).NotTo(HaveOccurred())
+			_, err = stream.Recv()
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Expect(s.node.Crash(s.ctx)).To(Succeed())
+			s.Expect(s.node.Version()).To(Equal("v1.14.1"))
+		},
+	},
+	{
+		says: "a system that does not boot is not left by itself after META was written to", source: "Talos source: pkg/meta, Flush, and the installer's fallback tag (facts 4.3, inferred)",
+		options: subjectOptions{faults: talossim.Faults{BootFails: ":v1.14.2"}},
+		check: func(_ *testing.T, s *subject) {
+			pullAndUpgrade(s, newer114)
+			s.Expect(s.as(role.Admin).MetaWrite(s.ctx, 12, []byte("x"))).To(Succeed())
+			s.Expect(s.as(role.Admin).Reboot(s.ctx)).To(Succeed())
+			s.Eventually(s.node.BootID, wait, "5ms").Should(BeEmpty())
+			s.Expect(s.node.Version()).To(BeEmpty())
+		},
+	},
+	{
+		says: "the legacy call can wait for the next boot, which installs and boots again", source: "Talos source: Upgrade, StageUpgrade",
+		options: subjectOptions{image: image112},
+		check: func(_ *testing.T, s *subject) {
+			before, boots := s.node.BootID(), s.node.Boots()
+			_, err := s.as(role.Admin).UpgradeWithOptions(s.ctx, client.WithUpgradeImage(image113), client.WithUpgradeStage(true))
+			s.Expect(err).NotTo(HaveOccurred())
+			rebooted(s, before)
+			s.Expect(s.node.Version()).To(Equal("v1.13.0"))
+			s.Expect(s.node.Boots()).To(Equal(boots + 2))
+		},
+	},
+	{
+		says: "the legacy call, forced, does not look at etcd", source: sourceUpgrade,
+		options: subjectOptions{image: image112, controlPlanes: 2},
+		check: func(_ *testing.T, s *subject) {
+			before := s.node.BootID()
+			_, err := s.as(role.Admin).UpgradeWithOptions(s.ctx, client.WithUpgradeImage(image113), client.WithUpgradeForce(true))
+			s.Expect(err).NotTo(HaveOccurred())
+			rebooted(s, before)
+			s.Expect(s.node.Version()).To(Equal("v1.13.0"))
 		},
 	},
 }

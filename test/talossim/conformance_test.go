@@ -58,6 +58,7 @@ type subjectOptions struct {
 	controlPlanes int
 	contract      string
 	faults        talossim.Faults
+	disks         []talossim.Disk
 }
 
 // subject is the node that a claim is tried on.
@@ -128,7 +129,7 @@ func newSubject(t *testing.T, options subjectOptions) *subject {
 		planes = 0
 	}
 	for i := range planes {
-		n := s.start(talossim.NodeOptions{Name: "cp" + string(rune('1'+i)), Image: options.image}, s.config(machinetype.TypeControlPlane))
+		n := s.start(talossim.NodeOptions{Name: "cp" + string(rune('1'+i)), Image: options.image, Disks: options.disks}, s.config(machinetype.TypeControlPlane))
 		s.nodes = append(s.nodes, n)
 		if i == 0 && !options.bare {
 			s.Expect(s.client(n, role.Admin).Bootstrap(ctx, &machine.BootstrapRequest{})).To(Succeed())
@@ -138,7 +139,7 @@ func newSubject(t *testing.T, options subjectOptions) *subject {
 	case options.worker:
 		s.node = s.start(talossim.NodeOptions{Name: "w1", Image: options.image}, s.config(machinetype.TypeWorker))
 	case options.maintenance:
-		s.node = s.start(talossim.NodeOptions{Name: "m1", Image: options.image, Blank: options.blank}, nil)
+		s.node = s.start(talossim.NodeOptions{Name: "m1", Image: options.image, Blank: options.blank, Disks: options.disks}, nil)
 	default:
 		s.node = s.nodes[0]
 	}

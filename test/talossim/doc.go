@@ -12,8 +12,12 @@
 // Kubernetes. Nodes of full fidelity run a real etcd member and API server with what the machine configuration says.
 //
 // What a node does is stated call by call, with the source of each claim, in the conformance table of this package's
-// tests. Known differences from a real node: a boot takes as long as the test wants it to, and what is not about managing a
-// node (logs, packet capture, processes, files) answers Unimplemented.
+// tests. Known differences from a real node: a boot takes as long as the test wants it to; no scheduler runs, and of a
+// cluster's controller managers one; the logs are those of Talos' services; nodes find each other without a discovery
+// service, and show no Members; and what is not about managing a node (packet capture, processes, files) answers
+// Unimplemented.
+//
+// A World keeps a Transcript: what happened, in order, as text that the same scenario gives again.
 //
 // It is not pure, and only packages under test/ and programs that start the test world may import it.
 package talossim

@@ -90,10 +90,21 @@ func (s *machineService) EtcdRemoveMemberByID(ctx context.Context, request *mach
 	if err != nil {
 		return nil, err
 	}
+	remark(ctx).say("member=%s", s.boot.node.world.ownerOf(request.GetMemberId()))
 	if err := etcd.remove(ctx, request.GetMemberId()); err != nil {
 		return nil, etcdError(err)
 	}
 	return &machine.EtcdRemoveMemberByIDResponse{Messages: []*machine.EtcdRemoveMemberByID{{}}}, nil
+}
+
+// ownerOf names the machine whose etcd member has an ID.
+func (w *World) ownerOf(member uint64) string {
+	for _, n := range w.Nodes() {
+		if n.EtcdMemberID() == member {
+			return n.Name()
+		}
+	}
+	return "of no machine"
 }
 
 func (s *machineService) EtcdLeaveCluster(ctx context.Context, _ *machine.EtcdLeaveClusterRequest) (*machine.EtcdLeaveClusterResponse, error) {

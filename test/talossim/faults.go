@@ -37,6 +37,8 @@ type Faults struct {
 
 	// PullFails is the message with which pulling an image fails.
 	PullFails string
+	// InstallTakes is how long the installer works, in which the power may go.
+	InstallTakes time.Duration
 	// InstallExitCode is what the installer ends with.
 	InstallExitCode int32
 	// BootFails names the image whose boots fail: any image whose reference ends with it. Machined then goes back to the
@@ -49,8 +51,12 @@ type Faults struct {
 // SetFaults replaces the node's faults.
 func (n *Node) SetFaults(faults Faults) {
 	n.mu.Lock()
+	news := faults != n.faults
 	n.faults = faults
 	n.mu.Unlock()
+	if news {
+		n.note("%s", faults.describe())
+	}
 	n.gate.set(faults.Unreachable, faults.BlackHole)
 	// A member that waits may go on.
 	n.world.wake()

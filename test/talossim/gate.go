@@ -72,8 +72,9 @@ func (g *gate) apply() {
 // cut closes all connections. The caller holds the lock.
 func (g *gate) cut() {
 	for conn := range g.conns {
-		_ = conn.Conn.Close()
+		_ = conn.end()
 	}
+	clear(g.conns)
 }
 
 // start begins to listen for one boot's server.
@@ -158,7 +159,7 @@ func (g *gate) wrap(conn net.Conn) net.Conn {
 	gated := &gatedConn{Conn: conn, gate: g, closed: make(chan struct{})}
 	g.conns[gated] = struct{}{}
 	if !g.serving || g.down {
-		_ = conn.Close()
+		_ = gated.end()
 	}
 	return gated
 }
@@ -202,12 +203,17 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 }
 
 func (c *gatedConn) Close() error {
+	c.gate.mu.Lock()
+	delete(c.gate.conns, c)
+	c.gate.mu.Unlock()
+	return c.end()
+}
+
+// end closes the connection, and lets go whoever waits in it for a black hole to end.
+func (c *gatedConn) end() error {
 	err := net.ErrClosed
 	c.once.Do(func() {
 		close(c.closed)
-		c.gate.mu.Lock()
-		delete(c.gate.conns, c)
-		c.gate.mu.Unlock()
 		err = c.Conn.Close()
 	})
 	return err

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
@@ -47,11 +49,15 @@ type disk struct {
 	next  int
 	// fallback is the entry to go back to if the next boot fails, as an upgrade leaves it; -1 for none.
 	fallback int
+	// staged is an image that the next boot installs before it boots again.
+	staged *osImage
 	// installed is false for a machine that was booted from the network or a medium.
 	installed bool
 	// config is the machine configuration of the next boot.
 	config []byte
 	meta   map[uint32][]byte
+	// partitions are those of all disks of the machine.
+	partitions []partition
 }
 
 // install writes an image into the entry that is not the default, and makes it the default. What the default was before
@@ -74,15 +80,27 @@ func (d *disk) revert() error {
 	return nil
 }
 
-// wipe is what a reset of the system partitions leaves.
-func (d *disk) wipe(all bool, labels map[string]bool) {
-	if all || labels["STATE"] {
+// wipe is what a reset of the system disk leaves: of all of it, or of the partitions with these labels.
+func (d *disk) wipe(all bool, labels map[string]bool, system string) {
+	if all || labels[constants.StatePartitionLabel] {
 		d.config = nil
 	}
-	if all || labels["META"] {
-		d.meta, d.fallback = map[uint32][]byte{}, -1
+	if all || labels[constants.MetaPartitionLabel] {
+		d.meta, d.fallback, d.staged = map[uint32][]byte{}, -1, nil
 	}
 	if all {
 		d.installed = false
+	}
+	d.drop(func(p partition) bool { return p.disk == system && (all || labels[p.volume]) })
+}
+
+// wipeDevice removes what is on a disk or a partition, and the partition itself if it is to be dropped.
+func (d *disk) wipeDevice(name string, drop bool) {
+	d.drop(func(p partition) bool { return p.disk == name || drop && p.device() == name })
+	for i, p := range d.partitions {
+		if p.device() == name {
+			// An empty partition without a label is what is left.
+			d.partitions[i] = partition{disk: p.disk, index: p.index, size: p.size, uuid: p.uuid}
+		}
 	}
 }

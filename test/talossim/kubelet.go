@@ -4,7 +4,6 @@ package talossim
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"runtime"
@@ -19,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -50,14 +48,14 @@ type kubelet struct {
 	renewed time.Time
 }
 
-// runKubelet lives as long as the boot.
+// runKubelet lives as long as the boot. A change of the configuration starts the kubelet again, with what it says then.
 func (b *boot) runKubelet() {
 	ticker := time.NewTicker(kubeletTick)
 	defer ticker.Stop()
 	var k *kubelet
 	registered := false
 	for {
-		if k == nil {
+		if k == nil && b.serviceRuns("kubelet") {
 			k, _ = b.newKubelet()
 		}
 		if k != nil {
@@ -75,6 +73,8 @@ func (b *boot) runKubelet() {
 		select {
 		case <-b.ctx.Done():
 			return
+		case <-b.kubeletChanged:
+			k, registered = nil, false
 		case <-ticker.C:
 		}
 	}
@@ -141,7 +141,8 @@ func (k *kubelet) register(ctx context.Context) error {
 	if err := k.updateStatus(ctx); err != nil {
 		return err
 	}
-	k.label(ctx)
+	k.own(ctx)
+	k.uncordon(ctx)
 	return k.initialize(ctx)
 }
 
@@ -198,30 +199,6 @@ func (k *kubelet) wanted() *corev1.Node {
 	return node
 }
 
-// label sets the configured labels and annotations: as the administrator on a control-plane node, as the node itself on a
-// worker, whom the API server forbids some. Talos logs a refusal and goes on, and so does the stand-in, in LabelError.
-func (k *kubelet) label(ctx context.Context) {
-	labels, annotations := map[string]string{}, map[string]string{}
-	if settings := k.config.K8sNodeConfig(); settings != nil {
-		maps.Copy(labels, settings.Labels())
-		maps.Copy(annotations, settings.Annotations())
-	}
-	if k.config.controlPlane() {
-		labels["node-role.kubernetes.io/control-plane"] = ""
-	}
-	for _, r := range k.boot.node.world.options.Schematics[k.boot.image.schematic] {
-		labels["extensions.talos.dev/"+shortName(r)] = k.boot.image.version.String()
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}})
-	if err == nil {
-		_, err = k.admin.Patch(ctx, k.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-	}
-	n := k.boot.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.labelError = err
-}
-
 // updateStatus writes what the machine is now.
 func (k *kubelet) updateStatus(ctx context.Context) error {
 	node, err := k.nodes.Get(ctx, k.name, metav1.GetOptions{})
@@ -243,8 +220,12 @@ func (k *kubelet) updateStatus(ctx context.Context) error {
 	}
 	node.Status.Allocatable = node.Status.Capacity
 	node.Status.Conditions = k.conditions(node.Status.Conditions, now)
-	_, err = k.nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
-	return err
+	updated, err := k.nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	b.see(updated)
+	return nil
 }
 
 // conditions are those that a kubelet reports.
@@ -300,16 +281,27 @@ func (k *kubelet) renewLease(ctx context.Context) error {
 	return err
 }
 
-// endPods lets go of the pods that are being deleted, as a kubelet does when their containers have ended.
+// endPods lets go of the pods that are being deleted, as a kubelet does when their containers have ended, and shows the
+// static pods that run.
 func (k *kubelet) endPods(ctx context.Context) {
 	list, err := k.pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + k.name})
 	if err != nil {
 		return
 	}
+	mirrored := map[string]*corev1.Pod{}
 	for _, pod := range list.Items {
+		if pod.Annotations[corev1.MirrorPodAnnotationKey] != "" && pod.DeletionTimestamp == nil {
+			mirrored[pod.Name] = &pod
+			continue
+		}
 		if pod.DeletionTimestamp != nil {
-			options := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
-			_ = k.pods(pod.Namespace).Delete(ctx, pod.Name, options)
+			k.remove(ctx, &pod)
 		}
 	}
+	k.mirror(ctx, mirrored)
+}
+
+func (k *kubelet) remove(ctx context.Context, pod *corev1.Pod) {
+	options := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
+	_ = k.pods(pod.Namespace).Delete(ctx, pod.Name, options)
 }

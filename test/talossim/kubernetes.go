@@ -16,9 +16,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	netutils "k8s.io/utils/net"
 	"sigs.k8s.io/yaml"
 
@@ -27,13 +29,118 @@ import (
 )
 
 // controlPlane is the real Kubernetes of one control-plane node of full fidelity: an API server, and on one node of the
-// cluster a controller manager. It is made of the machine configuration alone.
+// cluster a controller manager. It is made of the machine configuration alone. The scheduler, and the controller managers
+// that do not lead, are pods on paper.
 type controlPlane struct {
 	node   *Node
 	config *nodeConfig
 	dir    string
 
-	processes []*process.Process
+	// changed tells that there may be something to do, leads that this node is to run the controller manager.
+	changed signal
+	leads   atomic.Bool
+
+	// processes are what runs, and prints what each was started with.
+	processes map[string]*process.Process
+	prints    map[string]string
+}
+
+func newControlPlane(b *boot) *controlPlane {
+	return &controlPlane{
+		node: b.node, dir: b.node.dir(), changed: newSignal(),
+		processes: map[string]*process.Process{}, prints: map[string]string{},
+	}
+}
+
+// claimManager waits until this node is to run the cluster's controller manager.
+func (b *boot) claimManager() {
+	if b.node.world.claimManager(b.ctx, b.node.etcdKey, b) {
+		b.control.leads.Store(true)
+		b.control.changed.send()
+	}
+}
+
+// runKubernetes keeps the static pods as the configuration has them. It lives as long as the boot.
+func (b *boot) runKubernetes() {
+	for {
+		b.syncPods()
+		select {
+		case <-b.control.changed:
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// syncPods starts what is to run, again if its configuration changed, and ends the rest. A component that does not start
+// is in the node's directory, with its log.
+func (b *boot) syncPods() {
+	p := b.control
+	p.config = b.config()
+	wanted := b.wantedPods(p.config)
+	for id := range p.prints {
+		if !slices.ContainsFunc(wanted, func(one component) bool { return one.id == id }) {
+			p.end(id)
+			b.dropPod(id)
+		}
+	}
+	for _, one := range wanted {
+		fingerprint := p.print(one)
+		if b.ctx.Err() != nil || p.prints[one.id] == fingerprint {
+			continue
+		}
+		if p.prints[one.id] != "" {
+			b.setPod(pod{component: one})
+			p.end(one.id)
+		}
+		p.prints[one.id] = fingerprint
+		if err := p.begin(b.ctx, one.id); err != nil {
+			b.node.fail(err)
+			b.setPod(pod{component: one})
+			continue
+		}
+		b.setPod(pod{component: one, ready: true})
+		b.kubeletChanged.send()
+	}
+}
+
+// print tells one start of a component from another: by the version of its configuration and what else it is made of.
+func (p *controlPlane) print(one component) string {
+	parts := []string{one.version}
+	switch one.id {
+	case k8s.APIServerID:
+		c := p.config
+		parts = append(parts, c.hostname(p.node), strings.Join(c.K8sAPIServerConfig().CertSANs(), ","))
+		if ca := c.K8sAPIServerCAConfig(); ca != nil {
+			parts = append(parts, string(joinPEM(ca.AcceptedCAs())))
+		}
+		if encryption := c.K8sEtcdEncryptionConfig(); encryption != nil {
+			parts = append(parts, fmt.Sprint(encryption.EtcdEncryptionConfig()))
+		}
+	case k8s.ControllerManagerID:
+		parts = append(parts, strconv.FormatBool(p.leads.Load()))
+	}
+	return fingerprint([]byte(strings.Join(parts, "\x00")))
+}
+
+func (p *controlPlane) begin(ctx context.Context, id string) error {
+	switch {
+	case id == k8s.APIServerID:
+		return p.startAPIServer(ctx)
+	case id == k8s.ControllerManagerID && p.leads.Load():
+		return p.startControllerManager(ctx)
+	default:
+		return nil
+	}
+}
+
+func (p *controlPlane) end(id string) {
+	if proc := p.processes[id]; proc != nil {
+		// One that had ended by itself is being replaced anyway.
+		_ = proc.Stop()
+	}
+	delete(p.processes, id)
+	delete(p.prints, id)
 }
 
 // serverAddress is where a control-plane node's API server listens.
@@ -71,7 +178,7 @@ func (p *controlPlane) run(ctx context.Context, program process.Program) error {
 	if err != nil {
 		return err
 	}
-	p.processes = append(p.processes, proc)
+	p.processes[program.Name] = proc
 	return nil
 }
 
@@ -191,9 +298,6 @@ func withoutIPs(names []string) []string {
 
 // startControllerManager runs the cluster's kube-controller-manager against this node's API server.
 func (p *controlPlane) startControllerManager(ctx context.Context) error {
-	if manager := p.config.K8sControllerManagerConfig(); manager == nil || !manager.Enabled() {
-		return nil
-	}
 	path, err := toolPath(ctx, tools.KubeControllerManager)
 	if err != nil {
 		return err
@@ -234,11 +338,11 @@ func (p *controlPlane) startControllerManager(ctx context.Context) error {
 }
 
 func (p *controlPlane) stop() {
-	for _, proc := range slices.Backward(p.processes) {
+	for _, proc := range p.processes {
 		// The power is off: how a component takes it is no news.
 		_ = proc.Kill()
 	}
-	p.processes = nil
+	p.processes = map[string]*process.Process{}
 }
 
 // ready returns a check that a URL answers with success.

@@ -43,6 +43,9 @@ type NodeOptions struct {
 	// in the world of full fidelity, writes it into the Node if the kubelet has registered it without one. Empty: there is
 	// no such manager.
 	ProviderID string
+
+	// Disks are the machine's, the system's first. Default: one of 20 GiB.
+	Disks []Disk
 }
 
 // Node is a simulated machine and the Talos node on it. Its methods may be called from several goroutines.
@@ -124,6 +127,7 @@ func (n *Node) PowerOn(ctx context.Context) error {
 	case already:
 		return nil
 	}
+	n.note("power on")
 	return n.start(ctx)
 }
 
@@ -133,6 +137,7 @@ func (n *Node) Destroy() error {
 	n.mu.Lock()
 	n.gone = true
 	n.mu.Unlock()
+	n.note("is destroyed")
 	n.PowerOff()
 	w := n.world
 	w.mu.Lock()
@@ -152,8 +157,12 @@ func (n *Node) dir() string { return filepath.Join(n.world.options.Dir, n.option
 // PowerOff cuts the machine's power: connections die, nothing is told to anyone.
 func (n *Node) PowerOff() {
 	n.mu.Lock()
+	was := n.on
 	n.on = false
 	n.mu.Unlock()
+	if was {
+		n.note("power off")
+	}
 	n.power.Lock()
 	n.halt()
 	n.power.Unlock()
@@ -201,23 +210,33 @@ func (n *Node) current() *boot {
 	return n.boot
 }
 
-// drainBound is how long a node that goes down lets calls end. A watch never ends by itself.
-const drainBound = 50 * time.Millisecond
+const (
+	// lastWords is how long a node that goes down tells those who watch it what it does.
+	lastWords = 250 * time.Millisecond
+	// drainBound is how long it lets calls end after that.
+	drainBound = time.Second
+)
 
-// leaveFor ends this boot in an orderly way after the call that asks for it was answered, and then does what is next.
-func (n *Node) leaveFor(b *boot, stage func(*boot), next func(context.Context) error) {
+// leaveFor ends this boot in an orderly way after the call that asks for it was answered, and then does what is next. If the
+// way there fails, the boot goes on.
+func (n *Node) leaveFor(b *boot, stage func(*boot) error, next func(context.Context) error) {
 	n.background.Go(func() {
-		stage(b)
+		if stage(b) != nil {
+			return // it is in the node's events
+		}
 		stopped := make(chan struct{})
 		go func() {
 			b.server.GracefulStop()
 			close(stopped)
 		}()
-		timer := time.NewTimer(drainBound)
-		defer timer.Stop()
-		select {
-		case <-stopped:
-		case <-timer.C:
+		for _, bound := range []time.Duration{lastWords, drainBound} {
+			timer := time.NewTimer(bound)
+			select {
+			case <-stopped:
+			case <-timer.C:
+			}
+			timer.Stop()
+			b.endStreams()
 		}
 		n.power.Lock()
 		defer n.power.Unlock()

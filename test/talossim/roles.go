@@ -30,6 +30,8 @@ var allowedRoles = methods(map[string]map[string]role.Set{
 		"Containers Processes Netstat": readers,
 
 		"EtcdMemberList EtcdStatus EtcdAlarmList": etcdReader,
+		"MetaWrite MetaDelete":                    role.MakeSet(role.Admin, role.MetaWriter),
+
 		"EtcdSnapshot": role.MakeSet(role.Admin, role.Operator, role.EtcdBackup),
 	},
 	"/machine.ImageService/": {
@@ -40,6 +42,11 @@ var allowedRoles = methods(map[string]map[string]role.Set{
 	// Each type of resource has a say of its own, in accessRule.
 	"/cosi.resource.State/": {
 		"Get List Watch": readers,
+	},
+	"/storage.StorageService/": {
+		"Disks": readers,
+		// In maintenance mode a reader may, which the service itself checks.
+		"BlockDeviceWipe": role.MakeSet(role.Admin, role.Reader),
 	},
 	"/time.TimeService/": {
 		"Time TimeCheck": readers,

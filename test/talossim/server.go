@@ -17,6 +17,7 @@ import (
 	cosiserver "github.com/cosi-project/runtime/pkg/state/protobuf/server"
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
@@ -37,6 +38,7 @@ func (b *boot) newServer() *grpc.Server {
 		machine.RegisterLifecycleServiceServer(server, &lifecycleService{boot: b})
 		machine.RegisterImageServiceServer(server, &imageService{boot: b})
 	}
+	storage.RegisterStorageServiceServer(server, &storageService{boot: b})
 	timeapi.RegisterTimeServiceServer(server, &timeService{boot: b})
 	cosiapi.RegisterStateServer(server, cosiserver.NewState(state.Filter(b.state, b.accessRule)))
 	return server

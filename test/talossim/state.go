@@ -4,7 +4,6 @@ package talossim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -12,12 +11,15 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
 	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
-	"github.com/siderolabs/talos/pkg/machinery/extensions"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/cri"
 	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
+	"github.com/siderolabs/talos/pkg/machinery/resources/hardware"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"github.com/siderolabs/talos/pkg/machinery/resources/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/resources/time"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/role"
@@ -25,7 +27,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// resourceKinds are the kinds that a node has, with the minor of Talos 1 that they came with.
+// resourceKinds are the kinds that a node has, with the minor of Talos 1 that they came with. Source: machinery 1.12.0,
+// 1.13.0 and 1.14.1, pkg/machinery/resources.
 var resourceKinds = []struct {
 	kind  meta.ResourceDefinitionProvider
 	minor int
@@ -35,18 +38,52 @@ var resourceKinds = []struct {
 	{kind: runtime.NewBootID(), minor: 14},
 	{kind: runtime.NewExtensionStatus("", "")},
 	{kind: runtime.NewImageFactorySchematic("", ""), minor: 14},
+	{kind: runtime.NewKernelParamStatus("", "")},
+	{kind: runtime.NewKernelModuleStatus("", ""), minor: 14},
+	{kind: runtime.NewMetaKey("", "")},
+	{kind: runtime.NewPlatformMetadataSpec("", "")},
+	{kind: runtime.NewUnattendedInstallStatus(), minor: 14},
+	{kind: hardware.NewSystemInformation("")},
 	{kind: config.NewMachineConfig(nil)},
 	{kind: config.NewMachineType()},
 	{kind: etcd.NewMember("", "")},
 	{kind: k8s.NewNodename("", "")},
+	{kind: k8s.NewNodeIP("", "")},
+	{kind: k8s.NewNodeStatus("", "")},
+	{kind: k8s.NewKubeletSpec("", "")},
+	{kind: k8s.NewKubeletStatus("", ""), minor: 14},
+	{kind: k8s.NewAPIServerConfig("")},
+	{kind: k8s.NewControllerManagerConfig("")},
+	{kind: k8s.NewSchedulerConfig("")},
+	{kind: k8s.NewStaticPod("", "")},
+	{kind: k8s.NewStaticPodStatus("", "")},
 	{kind: network.NewHostnameStatus("", "")},
+	{kind: network.NewStatus("", "")},
+	{kind: network.NewNodeAddress("", "")},
+	{kind: network.NewAddressStatus("", "")},
+	{kind: network.NewLinkStatus("", "")},
+	{kind: block.NewDisk("", "")},
+	{kind: block.NewSystemDisk("", "")},
+	{kind: block.NewDiscoveredVolume("", "")},
+	{kind: block.NewVolumeStatus("", "")},
+	{kind: block.NewMountStatus("", "")},
+	{kind: cri.NewImageCacheConfig()},
+	{kind: secrets.NewOSRoot("")},
+	{kind: secrets.NewEtcdRoot("")},
 	{kind: time.NewStatus()},
 	{kind: v1alpha1.NewService("")},
 }
 
-// prepareState makes an empty state that knows its kinds.
-func (b *boot) prepareState() error {
-	b.state = state.WrapCore(namespaced.NewState(inmem.Build))
+// prepareState makes an empty state.
+func (b *boot) prepareState() { b.state = state.WrapCore(namespaced.NewState(inmem.Build)) }
+
+// show fills the state when it is asked for the first time. Most nodes of a large world are never asked.
+func (b *boot) show() error {
+	b.showing.Lock()
+	defer b.showing.Unlock()
+	if b.shown.Load() {
+		return nil
+	}
 	for _, row := range resourceKinds {
 		if !b.image.version.Contract().AtLeast(row.minor) {
 			continue
@@ -59,6 +96,8 @@ func (b *boot) prepareState() error {
 			return fmt.Errorf("resource kinds: %w", err)
 		}
 	}
+	b.shown.Store(true)
+	b.publish()
 	return nil
 }
 
@@ -80,16 +119,30 @@ func (b *boot) accessRule(ctx context.Context, access state.Access) error {
 	return nil
 }
 
-// publish brings the state in line with the node.
+// publish brings what the node shows, its state and its events, in line with what it is.
 func (b *boot) publish() {
 	b.publishing.Lock()
 	defer b.publishing.Unlock()
 	if b.ctx.Err() != nil {
 		return
 	}
+	b.mu.Lock()
+	stage := b.stage
+	b.mu.Unlock()
+	unmet := b.unmet()
+	if stage == runtime.MachineStageRunning && len(unmet) == 0 && !b.confirmed {
+		b.confirmed = true
+		b.node.confirmBoot()
+	}
+	b.reportStatus(stage, unmet)
+	if !b.shown.Load() {
+		return
+	}
 	wanted := map[string]resource.Resource{}
-	for _, r := range b.resources() {
-		wanted[identity(r)] = r
+	b.putAll(wanted, b.resources(stage, unmet))
+	if c := b.config(); c != nil {
+		// The pods carry the versions that their configurations have been given by now.
+		b.putAll(wanted, b.podResources(c))
 	}
 	for key, old := range b.published {
 		if wanted[key] == nil {
@@ -98,7 +151,12 @@ func (b *boot) publish() {
 			delete(b.published, key)
 		}
 	}
-	for key, r := range wanted {
+}
+
+func (b *boot) putAll(wanted map[string]resource.Resource, all []resource.Resource) {
+	for _, r := range all {
+		key := identity(r)
+		wanted[key] = r
 		if err := b.put(b.published[key], r); err == nil {
 			b.published[key] = r
 		}
@@ -125,132 +183,3 @@ func (b *boot) put(old, wanted resource.Resource) error {
 	}
 	return b.state.Update(b.ctx, wanted)
 }
-
-// resources are what the node shows now.
-func (b *boot) resources() []resource.Resource {
-	b.mu.Lock()
-	stage := b.stage
-	b.mu.Unlock()
-	n, c := b.node, b.config()
-
-	machineStatus := runtime.NewMachineStatus()
-	machineStatus.TypedSpec().Stage = stage
-	machineStatus.TypedSpec().Status.UnmetConditions = b.unmet()
-	machineStatus.TypedSpec().Status.Ready = len(machineStatus.TypedSpec().Status.UnmetConditions) == 0
-	if stage == runtime.MachineStageRunning && machineStatus.TypedSpec().Status.Ready {
-		n.confirmBoot()
-	}
-
-	version := runtime.NewVersion()
-	version.TypedSpec().Name, version.TypedSpec().Version = "Talos", b.image.version.String()
-
-	all := []resource.Resource{machineStatus, version}
-	if b.image.version.Contract().AtLeast(14) {
-		bootID := runtime.NewBootID()
-		bootID.TypedSpec().BootID = b.id
-		all = append(all, bootID)
-	}
-	all = append(all, b.extensions()...)
-	if c != nil {
-		all = append(all, b.configured(c)...)
-	}
-	return all
-}
-
-// confirmBoot drops what a failed boot would go back to.
-func (n *Node) confirmBoot() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.disk.fallback = -1
-}
-
-// configured are the resources that a node in maintenance mode does not have.
-func (b *boot) configured(c *nodeConfig) []resource.Resource {
-	n := b.node
-	nodename := k8s.NewNodename(k8s.NamespaceName, k8s.NodenameID)
-	nodename.TypedSpec().Nodename = c.nodename(n)
-	hostname := network.NewHostnameStatus(network.NamespaceName, network.HostnameID)
-	hostname.TypedSpec().Hostname = c.hostname(n)
-	machineType := config.NewMachineType()
-	machineType.SetMachineType(c.Machine().Type())
-	clock := time.NewStatus()
-	clock.TypedSpec().Synced = !n.Faults().TimeUnsynced
-
-	all := []resource.Resource{nodename, hostname, machineType, clock, config.NewMachineConfig(c.Provider)}
-	if stored, err := parseStored(n.Config()); err == nil {
-		all = append(all, config.NewMachineConfigWithID(stored, config.PersistentID))
-	}
-	if member := n.member(); member != nil && member.running() {
-		local := etcd.NewMember(etcd.NamespaceName, etcd.LocalMemberID)
-		local.TypedSpec().MemberID = etcd.FormatMemberID(member.id())
-		all = append(all, local)
-	}
-	for _, service := range b.services() {
-		r := v1alpha1.NewService(service.id)
-		r.TypedSpec().Running, r.TypedSpec().Healthy = service.running, service.healthy
-		r.TypedSpec().Unknown = !service.running
-		all = append(all, r)
-	}
-	return all
-}
-
-// extensions are those of the image's schematic, which itself shows as one.
-func (b *boot) extensions() []resource.Resource {
-	id := b.image.schematic
-	if id == "" {
-		return nil
-	}
-	var all []resource.Resource
-	layers := []extensions.Metadata{{Name: "schematic", Version: id}}
-	for _, name := range b.node.world.options.Schematics[id] {
-		layers = append(layers, extensions.Metadata{Name: shortName(name), Version: b.image.version.String()})
-	}
-	for i, layer := range layers {
-		r := runtime.NewExtensionStatus(runtime.NamespaceName, fmt.Sprint(i))
-		r.TypedSpec().Image, r.TypedSpec().Metadata = fmt.Sprintf("%d.sqsh", i), layer
-		all = append(all, r)
-	}
-	if b.image.version.Contract().AtLeast(14) {
-		schematic := runtime.NewImageFactorySchematic(runtime.NamespaceName, runtime.ImageFactorySchematicID)
-		schematic.TypedSpec().SchematicID = id
-		all = append(all, schematic)
-	}
-	return all
-}
-
-// service is one of the node's services.
-type service struct {
-	id      string
-	state   string
-	running bool
-	healthy bool
-}
-
-// services are the ones that a configured node runs.
-func (b *boot) services() []service {
-	ids := []string{"apid", "auditd", "containerd", "cri", "kubelet", "machined", "syslogd", "udevd"}
-	c := b.config()
-	if c != nil && c.controlPlane() {
-		ids = append(ids, "etcd", "trustd")
-	}
-	var all []service
-	for _, id := range ids {
-		s := service{id: id, state: "Running", running: true, healthy: true}
-		if member := b.node.member(); id == "etcd" && (member == nil || !member.running()) {
-			s = service{id: id, state: b.etcdState()}
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-func (b *boot) etcdState() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.left {
-		return "Finished"
-	}
-	return "Preparing"
-}
-
-var errNoConfig = errors.New("the disk holds no configuration")

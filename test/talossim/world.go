@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/siderolabs/crypto/x509"
 )
@@ -28,6 +29,10 @@ type Options struct {
 	// a stand-in for the kubelet. Without it, etcd is a model and there is no Kubernetes.
 	Full bool
 
+	// DrainTimeout is how long a node of full fidelity waits for the pods that it evicts by itself before it goes on.
+	// Default: Talos' five minutes.
+	DrainTimeout time.Duration
+
 	// Dir holds what the components of full fidelity write, logs too: a directory for each node. Default: a temporary
 	// directory that Close removes.
 	Dir string
@@ -39,6 +44,8 @@ type World struct {
 	addresses addressReservations
 	ca        *x509.CertificateAuthority // nobody knows it
 	temporary bool
+
+	transcript transcript
 
 	mu    sync.Mutex
 	nodes []*Node

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talossim_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+const (
+	sourceServices = "Talos source: internal/app/machined/pkg/system, APIStart, APIStop, APIRestart"
+	sourceEvents   = "Talos source: internal/app/machined/pkg/runtime/v1alpha1, events; machinery: client, EventsWatchV2"
+	kubeletPatch   = "apiVersion: v1alpha1\nkind: KubeletConfig\nextraArgs: {v: \"4\"}\n"
+)
+
+// events are those that a node has remembered and tells from now on, until the context ends.
+func events(s *subject, options ...client.EventsOptionFunc) <-chan client.EventResult {
+	ch := make(chan client.EventResult)
+	ctx, cancel := context.WithCancel(s.ctx)
+	context.AfterFunc(s.ctx, cancel)
+	s.Expect(s.as(role.Reader).EventsWatchV2(ctx, ch, options...)).To(Succeed())
+	return ch
+}
+
+// sequenceOf names the sequence that an event is about.
+func sequenceOf(result client.EventResult) string {
+	if e, ok := result.Event.Payload.(*machine.SequenceEvent); ok {
+		return e.GetSequence() + " " + e.GetAction().String()
+	}
+	return ""
+}
+
+func serviceOf(result client.EventResult) string {
+	if e, ok := result.Event.Payload.(*machine.ServiceStateEvent); ok {
+		return e.GetService() + " " + e.GetAction().String()
+	}
+	return ""
+}
+
+// receiveUntil reads events until one is what is wanted.
+func receiveUntil(s *subject, from <-chan client.EventResult, of func(client.EventResult) string, want string) client.EventResult {
+	for {
+		select {
+		case result := <-from:
+			s.Expect(result.Error).NotTo(HaveOccurred(), "before %q", want)
+			if of(result) == want {
+				return result
+			}
+		case <-s.ctx.Done():
+			s.Expect(s.ctx.Err()).NotTo(HaveOccurred(), "before %q", want)
+		}
+	}
+}
+
+func stateOf(s *subject, id string) string {
+	response, err := s.as(role.Reader).ServiceList(s.ctx)
+	s.Expect(err).NotTo(HaveOccurred())
+	for _, service := range response.GetMessages()[0].GetServices() {
+		if service.GetId() == id {
+			return service.GetState()
+		}
+	}
+	return ""
+}
+
+var serviceClaims = []claim{
+	{
+		says: "the boot is remembered, and what comes is told", source: sourceEvents,
+		check: func(_ *testing.T, s *subject) {
+			ch := events(s, client.WithTailEvents(-1))
+			receiveUntil(s, ch, sequenceOf, "boot START")
+			receiveUntil(s, ch, sequenceOf, "boot STOP")
+			receiveUntil(s, ch, serviceOf, "etcd RUNNING")
+			_, err := s.as(role.Operator).ServiceRestart(s.ctx, "kubelet")
+			s.Expect(err).NotTo(HaveOccurred())
+			receiveUntil(s, ch, serviceOf, "kubelet FINISHED")
+			receiveUntil(s, ch, serviceOf, "kubelet RUNNING")
+		},
+	},
+	{
+		says: "a call's sequence has its actor", source: sourceEvents,
+		check: func(_ *testing.T, s *subject) {
+			ch := events(s)
+			response, err := s.as(role.Operator).RebootWithResponse(s.ctx)
+			s.Expect(err).NotTo(HaveOccurred())
+			start := receiveUntil(s, ch, sequenceOf, "reboot START")
+			s.Expect(start.Event.ActorID).To(Equal(response.GetMessages()[0].GetActorId()))
+		},
+	},
+	{
+		says: "only what is new is told to one who asks for nothing that was", source: sourceEvents,
+		check: func(_ *testing.T, s *subject) {
+			ch := events(s)
+			_, err := s.as(role.Operator).ServiceRestart(s.ctx, "kubelet")
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Eventually(ch, wait).Should(Receive(WithTransform(serviceOf, Equal("kubelet STOPPING"))))
+		},
+	},
+	{
+		says: "an operator restarts the kubelet, and no service of the system", source: sourceServices,
+		check: func(_ *testing.T, s *subject) {
+			_, err := s.as(role.Operator).ServiceRestart(s.ctx, "etcd")
+			s.Expect(err).To(MatchError(ContainSubstring("doesn't support restart operation via API")))
+			_, err = s.as(role.Operator).ServiceRestart(s.ctx, "nothing")
+			s.Expect(err).To(HaveOccurred())
+			_, err = s.as(role.Reader).ServiceRestart(s.ctx, "kubelet")
+			s.Expect(err).To(code(codes.PermissionDenied))
+		},
+	},
+	{
+		says: "a kubelet that is stopped keeps the node from being ready, until it is started", source: sourceServices,
+		check: func(_ *testing.T, s *subject) {
+			s.Expect(ready(s)).To(BeTrue())
+			_, err := s.as(role.Operator).ServiceStop(s.ctx, "kubelet")
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Expect(stateOf(s, "kubelet")).To(Equal("Finished"))
+			s.Expect(ready(s)).To(BeFalse())
+			_, err = s.as(role.Operator).ServiceStart(s.ctx, "kubelet")
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Expect(ready(s)).To(BeTrue())
+		},
+	},
+	{
+		says: "a change of its configuration restarts the kubelet, and nothing else does", source: "Talos source: internal/app/machined/pkg/controllers/k8s, KubeletServiceController",
+		check: func(_ *testing.T, s *subject) {
+			ch := events(s)
+			for _, patch := range []string{schedulerPatch, kubeletPatch} {
+				_, err := apply(s, s.as(role.Admin), machine.ApplyConfigurationRequest_NO_REBOOT, s.config(machinetype.TypeControlPlane, patch))
+				s.Expect(err).NotTo(HaveOccurred())
+			}
+			s.Eventually(ch, wait).Should(Receive(WithTransform(serviceOf, Equal("kubelet STOPPING"))))
+		},
+	},
+	{
+		says: "a service's log is sent, and followed", source: "Talos documentation: talosctl logs",
+		check: func(_ *testing.T, s *subject) {
+			c := s.as(role.Reader)
+			stream, err := c.Logs(s.ctx, "system", common.ContainerDriver_CONTAINERD, "kubelet", false, -1)
+			s.Expect(err).NotTo(HaveOccurred())
+			var text string
+			for {
+				data, err := stream.Recv()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				s.Expect(err).NotTo(HaveOccurred())
+				text += string(data.GetBytes())
+			}
+			s.Expect(text).To(ContainSubstring("kubelet: Started service"))
+			stream, err = c.Logs(s.ctx, "system", common.ContainerDriver_CONTAINERD, "kubelet", true, 0)
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Eventually(func() error {
+				_, err := s.as(role.Operator).ServiceRestart(s.ctx, "kubelet")
+				return err
+			}, wait, "5ms").Should(Succeed())
+			data, err := stream.Recv()
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Expect(string(data.GetBytes())).To(HavePrefix("kubelet: "))
+			stream, err = c.Logs(s.ctx, "system", common.ContainerDriver_CONTAINERD, "nothing", false, -1)
+			s.Expect(err).NotTo(HaveOccurred())
+			_, err = stream.Recv()
+			s.Expect(err).To(HaveOccurred())
+		},
+	},
+	{
+		says: "figures of the machine are for readers", source: sourceRoles, harmless: true,
+		check: func(_ *testing.T, s *subject) {
+			c := s.as(role.Reader)
+			memory, err := c.Memory(s.ctx)
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Expect(memory.GetMessages()[0].GetMeminfo().GetMemtotal()).NotTo(BeZero())
+			_, err = c.MachineClient.LoadAvg(s.ctx, &emptypb.Empty{})
+			s.Expect(err).NotTo(HaveOccurred())
+			stat, err := c.MachineClient.SystemStat(s.ctx, &emptypb.Empty{})
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Expect(stat.GetMessages()[0].GetBootTime()).NotTo(BeZero())
+			_, err = c.Mounts(s.ctx)
+			s.Expect(err).NotTo(HaveOccurred())
+		},
+	},
+}
