@@ -146,7 +146,7 @@ func answers(t *testing.T, w *World) {
 	g.Eventually(func(g Gomega) {
 		err := w.Client().Create(t.Context(), patch(t, "bad", badPatch))
 		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		g.Expect(err).To(MatchError(And(ContainSubstring("spec.deletions[0]"), ContainSubstring("SysctlsConfig"))))
+		g.Expect(err).To(MatchError(And(ContainSubstring("spec.deletions[0]"), ContainSubstring("did you mean SysctlConfig?"))))
 	}, patience, time.Second/4).Should(Succeed())
 
 	g.Expect(w.Client().Create(t.Context(), patch(t, "good", goodPatch))).To(Succeed())
