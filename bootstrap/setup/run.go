@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
+	"github.com/maesh-dev/ichor/bootstrap/moving"
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/cluster"
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosclusterconfig"
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/talosconfig"
@@ -234,9 +235,11 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 		return err
 	}
 
+	labels := moving.NewLabeller(mgr.GetClient(), reader, clock.RealClock{})
+
 	clusterConfigs := &talosclusterconfig.Reconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Inputs: reader, Metadata: metadata, Secrets: keeper,
-		Clock: clock.RealClock{}, WatchFilter: options.WatchFilter,
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Inputs: reader, Metadata: metadata, Secrets: keeper, Labels: labels,
+		WatchFilter: options.WatchFilter,
 	}
 
 	if err := clusterConfigs.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: reporters}); err != nil {
@@ -244,7 +247,8 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 	}
 
 	patches := &talosconfigpatch.Reconciler{
-		Client: mgr.GetClient(), Inputs: reader, Metadata: metadata, Clock: clock.RealClock{}, Settle: settle, WatchFilter: options.WatchFilter,
+		Client: mgr.GetClient(), Inputs: reader, Metadata: metadata, Labels: labels, Clock: clock.RealClock{}, Settle: settle,
+		WatchFilter: options.WatchFilter,
 	}
 
 	return patches.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: patchReporters})

@@ -34,7 +34,7 @@ func (k *Keeper) Open(ctx context.Context, cluster *clusterv1.Cluster, config *b
 		return nil, err
 	}
 
-	if err := k.compareUserBundle(ctx, cluster, config, bundle, secret); err != nil {
+	if err := k.compareUserBundle(ctx, k.read, cluster, config, bundle, secret); err != nil {
 		return nil, err
 	}
 
@@ -123,19 +123,13 @@ func (k *Keeper) makeOnce(ctx context.Context, cluster *clusterv1.Cluster, confi
 // authorities that the user may have supplied. It is complete, and nothing that exists disagrees with it.
 func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
 ) (bundle *secrets.Bundle, origin string, copied secretVersion, err error) {
-	supplied, err := k.supplied(ctx, cluster)
+	supplied, err := k.supplied(ctx, k.read, cluster)
 	if err != nil {
 		return nil, "", copied, err
 	}
 
 	if ref := userBundle(config); ref != "" {
-		bundle, copied, err := k.completeUserBundle(ctx, cluster, config, contract)
-		if err == nil {
-			err = secrets.CheckSupplied(bundle, cluster.Name, supplied...)
-			if err != nil {
-				err = mismatch(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: secret %s and the Secrets that exist differ: %w", config.Name, ref, err))
-			}
-		}
+		bundle, copied, err := k.copyUserBundle(ctx, k.read, cluster, config, contract, supplied)
 
 		return bundle, "copied from Secret " + ref, copied, err
 	}
@@ -156,13 +150,30 @@ func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, conf
 	return bundle, "generated, with the certificate authorities and keys that existed", copied, nil
 }
 
+// copyUserBundle returns the bundle that the TalosClusterConfig refers to. It is complete, and agrees with the Secrets supplied.
+func (k *Keeper) copyUserBundle(ctx context.Context, read reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
+	contract version.Contract, supplied []*corev1.Secret,
+) (*secrets.Bundle, secretVersion, error) {
+	bundle, copied, err := k.completeUserBundle(ctx, read, cluster, config, contract)
+	if err != nil {
+		return nil, copied, err
+	}
+
+	if err := secrets.CheckSupplied(bundle, cluster.Name, supplied...); err != nil {
+		return nil, copied, mismatch(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: secret %s and the Secrets that exist differ: %w",
+			config.Name, userBundle(config), err))
+	}
+
+	return bundle, copied, nil
+}
+
 // supplied returns the certificate authorities and keys that exist before the bundle. They are read live, since users create them in one go
 // with everything else: a bundle that was made without one that no cache has seen yet would never agree with it.
-func (k *Keeper) supplied(ctx context.Context, cluster *clusterv1.Cluster) ([]*corev1.Secret, error) {
+func (k *Keeper) supplied(ctx context.Context, read reader, cluster *clusterv1.Cluster) ([]*corev1.Secret, error) {
 	var found []*corev1.Secret
 
 	for _, name := range secrets.AuthorityNames(cluster.Name) {
-		secret, err := k.read(ctx, keyOf(cluster, name))
+		secret, err := read(ctx, keyOf(cluster, name))
 		if err != nil {
 			return nil, err
 		}
@@ -195,11 +206,11 @@ func userBundle(config *bootstrapv1.TalosClusterConfig) string {
 }
 
 // completeUserBundle reads the bundle to copy.
-func (k *Keeper) completeUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
+func (k *Keeper) completeUserBundle(ctx context.Context, read reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
 ) (*secrets.Bundle, secretVersion, error) {
 	ref := userBundle(config)
 
-	bundle, copied, err := k.readUserBundle(ctx, cluster, config)
+	bundle, copied, err := k.readUserBundle(ctx, read, cluster, config)
 	if err != nil {
 		return nil, copied, err
 	}
@@ -218,9 +229,9 @@ func (k *Keeper) completeUserBundle(ctx context.Context, cluster *clusterv1.Clus
 }
 
 // readUserBundle reads the bundle that the TalosClusterConfig refers to; nil means that the Secret does not exist.
-func (k *Keeper) readUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
+func (k *Keeper) readUserBundle(ctx context.Context, read reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
 ) (*secrets.Bundle, secretVersion, error) {
-	secret, err := k.read(ctx, keyOf(cluster, userBundle(config)))
+	secret, err := read(ctx, keyOf(cluster, userBundle(config)))
 	if secret == nil || err != nil {
 		return nil, secretVersion{}, err
 	}
@@ -235,7 +246,7 @@ func (k *Keeper) readUserBundle(ctx context.Context, cluster *clusterv1.Cluster,
 
 // compareUserBundle says so when the user's bundle has changed since it was copied. That it is gone is no fault. One version of it is read
 // once, and not for each machine.
-func (k *Keeper) compareUserBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
+func (k *Keeper) compareUserBundle(ctx context.Context, read reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
 	bundle *secrets.Bundle, made *corev1.Secret,
 ) error {
 	ref := userBundle(config)
@@ -249,7 +260,7 @@ func (k *Keeper) compareUserBundle(ctx context.Context, cluster *clusterv1.Clust
 	}
 
 	return k.proofs.once(proof{bundle: versionOf(made), object: current}, func() error {
-		theirs, _, err := k.readUserBundle(ctx, cluster, config)
+		theirs, _, err := k.readUserBundle(ctx, read, cluster, config)
 		if theirs == nil || err != nil {
 			return err
 		}

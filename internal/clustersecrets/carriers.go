@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
@@ -88,19 +90,13 @@ func carrierOf(cluster string, machines []clusterv1.Machine, pools []clusterv1.M
 	var carriers []string
 
 	for i := range machines {
-		machine := &machines[i]
-		carries := machine.Spec.Bootstrap.DataSecretName != nil || machine.Status.NodeRef.IsDefined()
-
-		if machine.Spec.ClusterName == cluster && carries {
+		if machine := &machines[i]; machine.Spec.ClusterName == cluster && machineCarries(machine) {
 			carriers = append(carriers, "Machine "+machine.Name)
 		}
 	}
 
 	for i := range pools {
-		pool := &pools[i]
-		carries := pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil || len(pool.Status.NodeRefs) > 0
-
-		if pool.Spec.ClusterName == cluster && carries {
+		if pool := &pools[i]; pool.Spec.ClusterName == cluster && poolCarries(pool) {
 			carriers = append(carriers, "MachinePool "+pool.Name)
 		}
 	}
@@ -110,4 +106,52 @@ func carrierOf(cluster string, machines []clusterv1.Machine, pools []clusterv1.M
 	}
 
 	return slices.Min(carriers)
+}
+
+func machineCarries(machine *clusterv1.Machine) bool {
+	return machine.Spec.Bootstrap.DataSecretName != nil || machine.Status.NodeRef.IsDefined()
+}
+
+func poolCarries(pool *clusterv1.MachinePool) bool {
+	return pool.Spec.Template.Spec.Bootstrap.DataSecretName != nil || len(pool.Status.NodeRefs) > 0
+}
+
+// CarrierOf returns the cluster whose secrets the object may carry: a Machine, a MachinePool, a TalosConfig or the data Secret of one. It
+// is empty for every other object.
+func CarrierOf(object client.Object) string {
+	switch object := object.(type) {
+	case *clusterv1.Machine:
+		return object.Spec.ClusterName
+	case *clusterv1.MachinePool:
+		return object.Spec.ClusterName
+	case *bootstrapv1.TalosConfig:
+		return object.Labels[clusterv1.ClusterNameLabel]
+	case *corev1.Secret:
+		if controller := metav1.GetControllerOf(object); controller != nil && isTalosConfig(*controller) {
+			return object.Labels[clusterv1.ClusterNameLabel]
+		}
+	}
+
+	return ""
+}
+
+// CarrierChanged lets through what makes an object carry the secrets of its cluster, and what ends that: whether lost secrets may be made
+// again, and those of an earlier cluster be taken over, depends on it. Of a TalosConfig and its data Secret that is their beginning and end.
+func CarrierChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return isCarrier(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return isCarrier(e.ObjectOld) != isCarrier(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return isCarrier(e.Object) },
+	}
+}
+
+func isCarrier(object client.Object) bool {
+	switch object := object.(type) {
+	case *clusterv1.Machine:
+		return machineCarries(object)
+	case *clusterv1.MachinePool:
+		return poolCarries(object)
+	}
+
+	return CarrierOf(object) != ""
 }

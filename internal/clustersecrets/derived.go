@@ -4,6 +4,8 @@ package clustersecrets
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,6 +87,10 @@ func (k *Keeper) agrees(cluster *clusterv1.Cluster, bundle *secrets.Bundle, made
 	err := k.proofs.once(proof{bundle: made, object: versionOf(secret)}, func() error {
 		return secrets.CheckSupplied(bundle, cluster.Name, secret)
 	})
+	if _, differs := errors.AsType[*secrets.MismatchError](err); err != nil && !differs {
+		err = fmt.Errorf("%w: delete the Secret, and it is made again from the bundle", err)
+	}
+
 	if err != nil {
 		return mismatch(err)
 	}

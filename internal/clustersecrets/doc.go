@@ -11,6 +11,7 @@
 //	bundle.go       the bundle: found, made once, opened
 //	derived.go      the Secrets that are made of the bundle
 //	look.go         what is wrong, as the caches know it
+//	check.go        a look at all of it that writes nothing
 //	metadata.go     owner and labels
 //	refusal.go      what the API server says to a write
 //	talosconfig.go  renewal and rotation of the administrator's certificate

@@ -55,6 +55,9 @@ type FaultError struct {
 	// Again says that nothing which is watched tells when it is mended, so that it has to be tried again.
 	Again bool
 
+	// Leftover says that a Secret of an earlier Cluster of the name is in the way. That ends when a machine of this one carries its content.
+	Leftover bool
+
 	Err error
 }
 

@@ -134,7 +134,7 @@ func refuseMachines(secret *corev1.Secret) error {
 }
 
 func leftover(secret *corev1.Secret, cluster *clusterv1.Cluster) error {
-	return &FaultError{Reason: bootstrapv1.SecretsBundleMismatchReason, Err: fmt.Errorf(
+	return &FaultError{Reason: bootstrapv1.SecretsBundleMismatchReason, Leftover: true, Err: fmt.Errorf(
 		"secret %s: belongs to an earlier Cluster %s, and no machine of this one carries its content: it is not reused; it goes with its owner, "+
 			"or delete it; to keep it, remove the owner reference", secret.Name, cluster.Name)}
 }

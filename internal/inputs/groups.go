@@ -22,8 +22,8 @@ import (
 // Group are machines whose configs differ at most by the machine's name, in a hostname that no patch touches: what a render of one finds
 // holds for all of them. Machines of one MachineSet are one group.
 type Group struct {
-	// Subject is the first of the machines, by name.
-	Subject
+	// Observed is what the caches say of the first of the machines, by name.
+	Observed
 
 	// Owners are all of them.
 	Owners []metav1.Object
@@ -31,20 +31,20 @@ type Group struct {
 	key string
 }
 
-// Groups returns the machines of the namespace that have a TalosConfig, in groups, by the names of their first. One whose Cluster
-// does not exist is left out.
-func (r *Reader) Groups(ctx context.Context, namespace string) ([]Group, error) {
+// Groups returns the machines of the namespace that have a TalosConfig, in groups, by the names of their first, and the namespace's
+// TalosConfigPatches. All of it is of one state of the caches. A machine whose Cluster does not exist is left out.
+func (r *Reader) Groups(ctx context.Context, namespace string) ([]Group, []*machineconfig.Patch, error) {
+	settings, err := r.settings(ctx, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+
 	subjects, err := r.subjects(ctx, namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	patches, err := r.Patches(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-
-	named := slices.ContainsFunc(patches, touchesHostname)
+	named := slices.ContainsFunc(settings.patches, touchesHostname)
 	slices.SortFunc(subjects, func(a, b Subject) int { return cmp.Compare(a.Machine.Name, b.Machine.Name) })
 
 	var groups []Group
@@ -54,20 +54,20 @@ func (r *Reader) Groups(ctx context.Context, namespace string) ([]Group, error) 
 	for _, subject := range subjects {
 		key, err := groupKey(subject, named)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 
 		i, ok := index[key]
 		if !ok {
 			i = len(groups)
 			index[key] = i
-			groups = append(groups, Group{Subject: subject, key: key})
+			groups = append(groups, Group{Observed: settings.of(subject), key: key})
 		}
 
 		groups[i].Owners = append(groups[i].Owners, subject.Owner)
 	}
 
-	return groups, nil
+	return groups, settings.patches, nil
 }
 
 // touchesHostname says whether a hostname may be more than one value in a document of its own once the patch is applied.
@@ -113,8 +113,8 @@ func groupKey(subject Subject, named bool) (string, error) {
 }
 
 // GroupFingerprint is that of the group's inputs, whatever its machines are called, with the contract that the Cluster is pinned to.
-func (r *Reader) GroupFingerprint(ctx context.Context, group Group, seen Observed, pin string) (Fingerprint, error) {
-	known, err := r.facts(ctx, seen)
+func (r *Reader) GroupFingerprint(ctx context.Context, group Group, pin string) (Fingerprint, error) {
+	known, err := r.facts(ctx, group.Observed)
 	if err != nil {
 		return Fingerprint{}, err
 	}

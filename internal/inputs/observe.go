@@ -62,44 +62,58 @@ type Observed struct {
 
 // Observe asks the caches. An error is theirs; what a user must mend is in Err of the result.
 func (r *Reader) Observe(ctx context.Context, subject Subject) (Observed, error) {
-	seen := Observed{Subject: subject, Generations: map[machineconfig.ObjectKey]int64{}}
+	all, err := r.settings(ctx, subject.TalosConfig.Namespace)
+	if err != nil {
+		return Observed{Subject: subject}, err
+	}
+
+	return all.of(subject), nil
+}
+
+// settings are what may go into the configs of a namespace's machines.
+type settings struct {
+	configs  []bootstrapv1.TalosClusterConfig
+	storages []bootstrapv1.TalosStorage
+	patches  []*machineconfig.Patch
+}
+
+func (r *Reader) settings(ctx context.Context, namespace string) (settings, error) {
+	configs := &bootstrapv1.TalosClusterConfigList{}
+	if err := r.cache.List(ctx, configs, client.InNamespace(namespace)); err != nil {
+		return settings{}, fmt.Errorf("list TalosClusterConfigs: %w", err)
+	}
+
+	storages := &bootstrapv1.TalosStorageList{}
+	if err := r.cache.List(ctx, storages, client.InNamespace(namespace)); err != nil {
+		return settings{}, fmt.Errorf("list TalosStorages: %w", err)
+	}
+
+	patches, err := r.Patches(ctx, namespace)
+
+	return settings{configs.Items, storages.Items, patches}, err
+}
+
+// of is what concerns one machine.
+func (s settings) of(subject Subject) Observed {
+	seen := Observed{Subject: subject, Generations: map[machineconfig.ObjectKey]int64{}, storages: s.storages, patches: s.patches}
 	seen.add(machineconfig.KindTalosConfig, subject.TalosConfig)
 	seen.add(machineconfig.KindCluster, subject.Cluster)
 	seen.add(subject.Machine.Kind, subject.Owner)
 
-	namespace := client.InNamespace(subject.TalosConfig.Namespace)
-
-	configs := &bootstrapv1.TalosClusterConfigList{}
-	if err := r.cache.List(ctx, configs, namespace); err != nil {
-		return seen, fmt.Errorf("list TalosClusterConfigs: %w", err)
-	}
-
-	seen.ClusterConfig, seen.fault = machineconfig.SelectClusterConfig(subject.Cluster, configs.Items)
+	seen.ClusterConfig, seen.fault = machineconfig.SelectClusterConfig(subject.Cluster, s.configs)
 	if seen.ClusterConfig != nil {
 		seen.add(machineconfig.KindTalosClusterConfig, seen.ClusterConfig)
 	}
 
-	storages := &bootstrapv1.TalosStorageList{}
-	if err := r.cache.List(ctx, storages, namespace); err != nil {
-		return seen, fmt.Errorf("list TalosStorages: %w", err)
+	for i := range s.storages {
+		seen.add(machineconfig.KindTalosStorage, &s.storages[i])
 	}
 
-	seen.storages = storages.Items
-	for i := range storages.Items {
-		seen.add(machineconfig.KindTalosStorage, &storages.Items[i])
-	}
-
-	patches, err := r.Patches(ctx, subject.TalosConfig.Namespace)
-	if err != nil {
-		return seen, err
-	}
-
-	seen.patches = patches
-	for _, patch := range patches {
+	for _, patch := range s.patches {
 		seen.add(machineconfig.KindTalosConfigPatch, patch.Object())
 	}
 
-	return seen, nil
+	return seen
 }
 
 // Patches returns the TalosConfigPatches of a namespace ready to be merged.

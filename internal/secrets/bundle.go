@@ -41,6 +41,11 @@ func New(clock Clock, contract version.Contract, options ...Option) (*Bundle, er
 	return bundle, nil
 }
 
+// Empty is a bundle without any secret, for Adopt to tell whether it can take what users supply into one.
+func Empty(clock Clock) *Bundle {
+	return &Bundle{Clock: clock, Certs: &machinerysecrets.Certs{}}
+}
+
 // Encode returns the bundle as YAML, in the form of `talosctl gen secrets` and of the existing providers.
 func Encode(bundle *Bundle) ([]byte, error) {
 	data, err := yaml.Marshal(bundle)

@@ -153,7 +153,8 @@ const (
 
 // TalosConfigPatch's Ready condition and its reasons.
 const (
-	// TalosConfigPatchReadyCondition is true when the patch is valid. A patch that changes nothing is ready too.
+	// TalosConfigPatchReadyCondition is false when the patch is not valid. One that changes nothing is ready, and one of which it is not
+	// known for some machines.
 	TalosConfigPatchReadyCondition = clusterv1.ReadyCondition
 
 	// TalosConfigPatchReadyReason is the reason when Ready is true.
@@ -175,7 +176,12 @@ const (
 	TalosConfigPatchInvalidReason = "Invalid"
 
 	// TalosConfigPatchMachinesNotRenderedReason is the reason when a machine does not render because of something else.
+	// Of the Effective condition it is the reason when it cannot be told for that.
 	TalosConfigPatchMachinesNotRenderedReason = "MachinesNotRendered"
+
+	// TalosConfigPatchNotAllRenderedReason is the reason when the machines differ in so many ways that only some were rendered, and
+	// those without a fault. The condition is unknown, and so is Effective.
+	TalosConfigPatchNotAllRenderedReason = "NotAllRendered"
 )
 
 // TalosConfigPatch's Effective condition and its reasons.
@@ -190,6 +196,28 @@ const (
 	// TalosConfigPatchIneffectiveReason is the reason when there is a machine on which it changes nothing.
 	TalosConfigPatchIneffectiveReason = "ChangesNothing"
 
-	// TalosConfigPatchNoMachinesReason is the reason when the patch applies to no machine, or to none that renders.
+	// TalosConfigPatchNoMachinesReason is the reason when the patch applies to no machine.
 	TalosConfigPatchNoMachinesReason = "NoMachines"
+
+	// TalosConfigPatchNoClusterReason is the reason when it targets no Cluster that exists.
+	TalosConfigPatchNoClusterReason = SecretsBundleNoClusterReason
+)
+
+// The Movable condition of TalosClusterConfig and TalosConfigPatch, and its reasons. An object that refers to no Secret or ConfigMap that
+// exists has none. It does not keep the object from being ready.
+const (
+	// MovableCondition is true when `clusterctl move` takes along every Secret and ConfigMap that the object refers to.
+	MovableCondition = "Movable"
+
+	// MovableReason is the reason when all of them have the label that a move goes by.
+	MovableReason = "Movable"
+
+	// MovePausedReason is the reason when one has no label, and gets it when no Cluster is paused that the object applies to.
+	MovePausedReason = "ClusterPaused"
+
+	// MoveLabelRefusedReason is the reason when the API server does not let the manager set the label.
+	MoveLabelRefusedReason = "LabelRefused"
+
+	// MoveLabelRemovedReason is the reason when somebody has taken the label away after the manager had set it. It is not set again.
+	MoveLabelRemovedReason = "LabelRemoved"
 )

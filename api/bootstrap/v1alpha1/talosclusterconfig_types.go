@@ -362,7 +362,7 @@ type TalosAPISpec struct {
 // TalosClusterConfigStatus is the observed state of a TalosClusterConfig.
 // +kubebuilder:validation:MinProperties=1
 type TalosClusterConfigStatus struct {
-	// conditions of the TalosClusterConfig: Ready, RegistriesResolved, SecretsBundleAvailable.
+	// conditions of the TalosClusterConfig: Ready, RegistriesResolved, SecretsBundleAvailable, Movable, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

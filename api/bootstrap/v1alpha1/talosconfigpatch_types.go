@@ -101,7 +101,7 @@ type PatchDeletion struct {
 // TalosConfigPatchStatus is the observed state of a TalosConfigPatch.
 // +kubebuilder:validation:MinProperties=1
 type TalosConfigPatchStatus struct {
-	// conditions of the TalosConfigPatch: Ready, Valid, Effective.
+	// conditions of the TalosConfigPatch: Ready, Valid, Effective, Movable, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -7,15 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
-	"sigs.k8s.io/cluster-api/util/predicates"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,12 +23,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/reporting"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
+
+// carrierSettle is how long machines that begin or end to carry secrets are gathered: a cluster gets them by the hundred.
+const carrierSettle = time.Second
 
 // SetupWithManager adds the reconciler to the manager, with everything that it watches:
 //
@@ -37,24 +40,27 @@ import (
 //	TalosConfig                        the Cluster of a new one
 //	Secret with cluster-name label     the Cluster whose bundle, authority or talosconfig it would be by its name
 //	any Secret, metadata only          the same, for those that lack the label
+//	Machine, MachinePool, TalosConfig  the Cluster, when one begins or ends to carry its secrets
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if r.Client == nil || r.Metadata == nil || r.Secrets == nil || r.Clock == nil {
 		return errors.New("clustersecrets: Client, Metadata, Secrets and Clock must be set")
 	}
 
 	r.told = lru.New(maxTold)
-	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", "clustersecrets")
+	log := ctrl.LoggerFrom(ctx).WithValues("controller", "clustersecrets")
 
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(machineconfig.KindSecret))
+	carrier := reporting.WakeLater(forCarrier, carrierSettle)
 
 	_, err := capicontroller.NewControllerManagedBy(mgr, log).
 		For(&clusterv1.Cluster{}, builder.WithPredicates(clusterChanged())).
 		Named("clustersecrets").
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret)).
 		Watches(&bootstrapv1.TalosConfig{}, handler.EnqueueRequestsFromMapFunc(forTalosConfig), clusterNamed()).
-		WatchesRawSource(source.Kind[client.Object](r.Metadata, metadata, handler.EnqueueRequestsFromMapFunc(forUnlabelled),
-			predicates.TypedResourceIsChanged[client.Object](scheme, log))).
+		Watches(&clusterv1.Machine{}, carrier, clustersecrets.CarrierChanged()).
+		Watches(&clusterv1.MachinePool{}, carrier, clustersecrets.CarrierChanged()).
+		Watches(&bootstrapv1.TalosConfig{}, carrier, clustersecrets.CarrierChanged()).
+		Watches(&corev1.Secret{}, carrier, clustersecrets.CarrierChanged()).
+		WatchesRawSource(reporting.Metadata(r.Metadata, machineconfig.KindSecret, handler.EnqueueRequestsFromMapFunc(forUnlabelled), mgr)).
 		WithOptions(options).
 		Build(ctx, r)
 	if err != nil {
@@ -81,6 +87,16 @@ func forUnlabelled(ctx context.Context, object client.Object) []reconcile.Reques
 	}
 
 	return forSecret(ctx, object)
+}
+
+// forCarrier handles what may carry the secrets of its cluster.
+func forCarrier(_ context.Context, object client.Object) ([]client.ObjectKey, error) {
+	cluster := clustersecrets.CarrierOf(object)
+	if cluster == "" {
+		return nil, nil
+	}
+
+	return []client.ObjectKey{{Namespace: object.GetNamespace(), Name: cluster}}, nil
 }
 
 func forTalosConfig(_ context.Context, object client.Object) []reconcile.Request {

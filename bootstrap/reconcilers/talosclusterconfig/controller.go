@@ -7,32 +7,34 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/utils/clock"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/moving"
-	"github.com/maesh-dev/ichor/bootstrap/pausing"
+	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
-// +kubebuilder:rbac:groups=bootstrap.ichor.maesh.dev,resources=talosclusterconfigs,verbs=list;watch
+// +kubebuilder:rbac:groups=bootstrap.ichor.maesh.dev,resources=talosclusterconfigs;talosconfigs,verbs=list;watch
 // +kubebuilder:rbac:groups=bootstrap.ichor.maesh.dev,resources=talosclusterconfigs/status,verbs=patch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines;machinepools,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
 // Reconciler reports on TalosClusterConfigs.
 type Reconciler struct {
 	// Client reads from the cache, and writes.
 	Client client.Client
 
-	// APIReader reads the Secrets of bundles live.
+	// APIReader reads Secrets that the cache does not have, or has in another version than Metadata, live.
 	APIReader client.Reader
 
 	// Inputs reads what a TalosClusterConfig refers to.
@@ -41,35 +43,43 @@ type Reconciler struct {
 	// Metadata knows of every Secret that it exists and when it changes, and no value.
 	Metadata cache.Cache
 
-	// Secrets knows whether a bundle that does not exist is still to be made.
+	// Secrets judges the secrets of clusters.
 	Secrets *clustersecrets.Keeper
 
-	// Clock gives the time at which certificates are looked at.
-	Clock clock.PassiveClock
+	// Labels gives what is referred to the label that a move goes by.
+	Labels *moving.Labeller
 
 	// WatchFilter is the value of the watch-filter label on the TalosClusterConfigs to report on. Empty: all.
 	WatchFilter string
 
-	judged *lru.Cache
+	objects, secrets *lru.Cache
 }
 
-// maxJudged bounds what is remembered of TalosClusterConfigs.
-const maxJudged = 4096
+const (
+	// maxObjects bounds what is remembered of TalosClusterConfigs, and maxClusters of clusters under one.
+	maxObjects  = 4096
+	maxClusters = 16384
+)
+
+// clusterKey is a cluster under a TalosClusterConfig.
+type clusterKey struct{ config, cluster types.UID }
 
 // Reconcile brings the status of one TalosClusterConfig up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	config := &bootstrapv1.TalosClusterConfig{}
-	if err := r.Client.Get(ctx, req.NamespacedName, config); err != nil {
+	before := &bootstrapv1.TalosClusterConfig{}
+	if err := r.Client.Get(ctx, req.NamespacedName, before); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 
-	if !config.DeletionTimestamp.IsZero() || (r.WatchFilter != "" && config.Labels[clusterv1.WatchLabel] != r.WatchFilter) {
+	if !before.DeletionTimestamp.IsZero() || (r.WatchFilter != "" && before.Labels[clusterv1.WatchLabel] != r.WatchFilter) {
 		return ctrl.Result{}, nil
 	}
 
-	// No Cluster is handed in: several may be targeted, and one that is paused stops no report.
-	if stop, _, err := pausing.Ensure(ctx, r.Client, nil, config, &config.Status.ObservedGeneration); err != nil || stop {
-		return ctrl.Result{}, err
+	config := before.DeepCopy()
+	config.Status.ObservedGeneration = config.Generation
+
+	if reporting.SetPaused(config, machineconfig.KindTalosClusterConfig) {
+		return reporting.Write(ctx, r.Client, before, config)
 	}
 
 	seen, err := r.observe(ctx, config)
@@ -82,14 +92,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 
-	var references []machineconfig.ObjectKey
-	for _, name := range inputs.ReferencedSecrets(config) {
+	report(config, seen, found)
+
+	movable, labelErr := r.label(ctx, seen)
+	if movable != nil {
+		conditions.Set(config, *movable)
+	} else if labelErr == nil {
+		conditions.Delete(config, bootstrapv1.MovableCondition)
+	}
+
+	// A label that cannot be set hides nothing of what is reported.
+	result, err := reporting.Write(ctx, r.Client, before, config)
+
+	return result, errors.Join(err, labelErr)
+}
+
+// label labels the Secrets that the TalosClusterConfig refers to, unless one of its Clusters is paused.
+func (r *Reconciler) label(ctx context.Context, seen observation) (*metav1.Condition, error) {
+	var (
+		references []machineconfig.ObjectKey
+		paused     []string
+	)
+
+	for _, name := range inputs.ReferencedSecrets(seen.config) {
 		references = append(references, machineconfig.ObjectKey{Kind: machineconfig.KindSecret, Name: name})
 	}
 
-	// A label that is refused, by a policy for example, hides nothing of what is reported.
-	return ctrl.Result{}, errors.Join(
-		r.report(ctx, seen, found),
-		moving.Label(ctx, r.Client, r.Inputs, config.Namespace, references...),
-	)
+	for i := range seen.clusters {
+		if isPaused(&seen.clusters[i]) {
+			paused = append(paused, seen.clusters[i].Name)
+		}
+	}
+
+	return r.Labels.Label(ctx, seen.config.Namespace, paused, references...)
 }

@@ -4,7 +4,7 @@
 // need; a TalosConfig's reconcile finds the same faults. It is not pure; bootstrap/setup imports it.
 //
 //	observe.go   what the caches say: Clusters that are targeted, others that target them, versions of Secrets
-//	judge.go     what the Secrets hold, read live, and only when one of them or the object has changed
+//	judge.go     what the Secrets hold, read only when one of them or what it is judged by has changed
 //	status.go    conditions
 //	watches.go   what wakes which TalosClusterConfig
 package talosclusterconfig

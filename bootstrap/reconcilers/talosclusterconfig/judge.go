@@ -9,42 +9,76 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // judgement is what was found in the object and in the Secrets. It holds no value of any.
 type judgement struct {
+	objectJudgement
+
+	// bundles has what was found for each cluster whose secrets cannot be used, or are not there yet.
+	bundles []bundleFinding
+}
+
+// objectJudgement is what was found in the object and the Secrets of its registries.
+type objectJudgement struct {
 	// warnings and registries are of spec.registries.
 	warnings, registries []string
 
 	// other faults are of the rest of the object.
 	other []string
-
-	// bundles has a finding for each cluster whose bundle cannot be used, or is not there yet.
-	bundles []bundleFinding
 }
 
-type bundleFinding struct{ reason, message string }
+type bundleFinding struct{ reason, cluster, message string }
 
-type remembered struct {
-	state state
-	found judgement
+type rememberedObject struct {
+	state objectState
+	found objectJudgement
 }
 
-// judge reads the Secrets, unless nothing has changed since the last time.
+type rememberedCluster struct {
+	state clusterState
+	found []bundleFinding
+}
+
+// judge looks into the Secrets, each only if it or what it is judged by has changed since the last time.
 func (r *Reconciler) judge(ctx context.Context, seen observation) (judgement, error) {
-	cached, _ := r.judged.Get(seen.config.UID)
-	if last, ok := cached.(remembered); ok && last.state.equal(seen.state) {
+	var (
+		found judgement
+		err   error
+	)
+
+	if found.objectJudgement, err = r.judgeObject(ctx, seen); err != nil {
+		return found, err
+	}
+
+	read := r.reader(seen)
+
+	for i := range seen.clusters {
+		findings, err := r.judgeCluster(ctx, seen.config, &seen.clusters[i], seen.states[i], read)
+		if err != nil {
+			return found, err
+		}
+
+		found.bundles = append(found.bundles, findings...)
+	}
+
+	return found, nil
+}
+
+func (r *Reconciler) judgeObject(ctx context.Context, seen observation) (objectJudgement, error) {
+	cached, _ := r.objects.Get(seen.config.UID)
+	if last, ok := cached.(rememberedObject); ok && last.state.equal(seen.object) {
 		return last.found, nil
 	}
 
-	var found judgement
+	var found objectJudgement
 
 	warnings, err := machineconfig.CheckClusterConfig(seen.config)
 	found.warnings = warnings
@@ -62,98 +96,90 @@ func (r *Reconciler) judge(ctx context.Context, seen observation) (judgement, er
 		}
 	}
 
-	for i := range seen.clusters {
-		finding, err := r.judgeBundle(ctx, seen.config, &seen.clusters[i])
-		if err != nil {
-			return found, err
-		}
-
-		if finding != (bundleFinding{}) {
-			found.bundles = append(found.bundles, finding)
-		}
-	}
-
-	r.judged.Add(seen.config.UID, remembered{seen.state, found})
+	r.objects.Add(seen.config.UID, rememberedObject{seen.object, found})
 
 	return found, nil
 }
 
-// judgeBundle looks at the bundle of one cluster, and at the one that it is to be copied from.
-func (r *Reconciler) judgeBundle(ctx context.Context, config *bootstrapv1.TalosClusterConfig, cluster *clusterv1.Cluster) (bundleFinding, error) {
-	name := secrets.BundleName(cluster.Name)
+// judgeCluster looks at the secrets of one cluster.
+func (r *Reconciler) judgeCluster(ctx context.Context, config *bootstrapv1.TalosClusterConfig, cluster *clusterv1.Cluster, state clusterState,
+	read secretReader,
+) ([]bundleFinding, error) {
+	key := clusterKey{config.UID, cluster.UID}
 
-	bundle, exists, fault, err := r.readBundle(ctx, cluster.Namespace, name)
+	cached, _ := r.secrets.Get(key)
+	if last, ok := cached.(rememberedCluster); ok && last.state.equal(state) {
+		return last.found, nil
+	}
+
+	made, faults, err := r.Secrets.Check(ctx, cluster, config, func(ctx context.Context, name string) (*corev1.Secret, error) {
+		return read(ctx, name, state.versionOf(name))
+	})
 	if err != nil {
-		return bundleFinding{}, err
+		return nil, err
 	}
 
-	if fault != nil {
-		return bundleFinding{bootstrapv1.SecretsBundleInvalidReason, fmt.Sprintf("Cluster %s: %s", cluster.Name, fault)}, nil
+	var found []bundleFinding
+
+	leftover := false
+	for _, fault := range faults {
+		found = append(found, bundleFinding{fault.Reason, cluster.Name, fault.Error()})
+		leftover = leftover || fault.Leftover
 	}
 
-	if !exists {
-		lost, err := r.lost(ctx, cluster)
-		if err != nil {
-			return bundleFinding{}, err
-		}
-
-		if lost != "" {
-			return bundleFinding{bootstrapv1.SecretsBundleMissingReason, fmt.Sprintf("Cluster %s: %s", cluster.Name, lost)}, nil
-		}
+	if !made && len(faults) == 0 {
+		found = append(found, bundleFinding{
+			bootstrapv1.SecretsBundleNotCreatedReason, cluster.Name,
+			fmt.Sprintf("secret %s is made with the cluster's first machine", secrets.BundleName(cluster.Name)),
+		})
 	}
 
-	missing := bundleFinding{}
-	if !exists {
-		missing = bundleFinding{
-			bootstrapv1.SecretsBundleNotCreatedReason,
-			fmt.Sprintf("Cluster %s: secret %s is made with the cluster's first machine", cluster.Name, name),
-		}
+	// Whether Secrets of an earlier cluster are in the way depends on machines, whose number changes no version.
+	if !leftover {
+		r.secrets.Add(key, rememberedCluster{state, found})
 	}
 
-	if config.Spec.SecretsRef == nil {
-		return missing, nil
-	}
-
-	theirs, given, fault, err := r.readBundle(ctx, cluster.Namespace, config.Spec.SecretsRef.Name)
-
-	switch {
-	case err != nil:
-		return bundleFinding{}, err
-	case fault != nil:
-		return bundleFinding{bootstrapv1.SecretsBundleInvalidReason, fmt.Sprintf("spec.secretsRef: %s", fault)}, nil
-	case !given && !exists:
-		return bundleFinding{
-			bootstrapv1.SecretsBundleInvalidReason,
-			fmt.Sprintf("spec.secretsRef: secret %q does not exist in the namespace: create it", config.Spec.SecretsRef.Name),
-		}, nil
-	case !given || !exists:
-		return missing, nil
-	}
-
-	if err := secrets.CheckSameBundle(bundle, config.Spec.SecretsRef.Name, theirs); err != nil {
-		return bundleFinding{
-			bootstrapv1.SecretsBundleMismatchReason,
-			fmt.Sprintf("Cluster %s: spec.secretsRef: %s; Secret %s was copied from it once", cluster.Name, err, name),
-		}, nil
-	}
-
-	return bundleFinding{}, nil
+	return found, nil
 }
 
-// readBundle reads a Secret with a bundle live. A fault is one that a user must mend.
-func (r *Reconciler) readBundle(ctx context.Context, namespace, name string) (bundle *secrets.Bundle, exists bool, fault, err error) {
-	secret := &corev1.Secret{}
+// secretReader reads a Secret in a version, or a newer one; nil for the version of one that does not exist.
+type secretReader func(ctx context.Context, name string, version inputs.Version) (*corev1.Secret, error)
 
-	err = r.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, false, nil, nil
+// reader reads each Secret at most once. What the cache has in this version is not read live.
+func (r *Reconciler) reader(seen observation) secretReader {
+	known := map[string]*corev1.Secret{}
+
+	return func(ctx context.Context, name string, version inputs.Version) (*corev1.Secret, error) {
+		if version == (inputs.Version{}) {
+			return nil, nil
+		}
+
+		if secret, ok := known[name]; ok {
+			return secret, nil
+		}
+
+		key := client.ObjectKey{Namespace: seen.config.Namespace, Name: name}
+		secret := &corev1.Secret{}
+
+		// The cache has values of a cluster's own Secrets only.
+		_, own := secrets.ClusterOf(name)
+
+		err := r.Client.Get(ctx, key, secret)
+		if !own || err != nil || inputs.ContentVersion(secret) != version {
+			secret = &corev1.Secret{}
+			err = r.APIReader.Get(ctx, key, secret)
+		}
+
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("secret %s: read: %w", name, err)
+		}
+
+		if err != nil {
+			secret = nil
+		}
+
+		known[name] = secret
+
+		return secret, nil
 	}
-
-	if err != nil {
-		return nil, false, nil, fmt.Errorf("secret %s: read: %w", name, err)
-	}
-
-	bundle, _, fault = secrets.FromSecret(secret, r.Clock)
-
-	return bundle, true, fault, nil
 }

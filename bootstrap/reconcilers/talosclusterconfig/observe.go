@@ -26,21 +26,22 @@ import (
 type observation struct {
 	config *bootstrapv1.TalosClusterConfig
 
-	// clusters are those that are targeted, by name.
+	// clusters are those that are targeted, by name, and others how many of the namespace are not.
 	clusters []clusterv1.Cluster
+	others   []clusterv1.Cluster
 
 	// faults are of the selection: a selector that is none, others that target one of the clusters.
 	faults []error
 
-	// state changes with everything that is judged.
-	state state
+	// object changes with everything that is judged of the object alone, and states with what is of each of the clusters.
+	object objectState
+	states []clusterState
 }
 
-// state is what a judgement holds for.
-type state struct {
+// objectState is what a judgement of the object holds for.
+type objectState struct {
 	config  inputs.Version
 	secrets []secretState
-	bundles []bundleState
 }
 
 type secretState struct {
@@ -48,21 +49,35 @@ type secretState struct {
 	version inputs.Version
 }
 
-type bundleState struct {
+func (s objectState) equal(other objectState) bool {
+	return s.config == other.config && slices.Equal(s.secrets, other.secrets)
+}
+
+// clusterState is what a judgement of a cluster's secrets holds for.
+type clusterState struct {
 	cluster     types.UID
 	initialized bool
-	version     inputs.Version
+
+	// contract and version are what the config says of the contract that a bundle is copied for.
+	contract, version string
+
+	// ref is the Secret to copy the bundle from.
+	ref secretState
+
+	// secrets are the cluster's own, in the order of clustersecrets.Checked.
+	secrets []secretState
 
 	// lost says that the bundle does not exist and must not be made again.
 	lost string
 }
 
-func (s state) equal(other state) bool {
-	return s.config == other.config && slices.Equal(s.secrets, other.secrets) && slices.Equal(s.bundles, other.bundles)
+func (s clusterState) equal(other clusterState) bool {
+	return s.cluster == other.cluster && s.initialized == other.initialized && s.contract == other.contract && s.version == other.version &&
+		s.ref == other.ref && s.lost == other.lost && slices.Equal(s.secrets, other.secrets)
 }
 
 func (r *Reconciler) observe(ctx context.Context, config *bootstrapv1.TalosClusterConfig) (observation, error) {
-	seen := observation{config: config, state: state{config: inputs.Version{UID: config.UID, Generation: config.Generation}}}
+	seen := observation{config: config}
 	namespace := client.InNamespace(config.Namespace)
 
 	clusters := &clusterv1.ClusterList{}
@@ -88,6 +103,8 @@ func (r *Reconciler) observe(ctx context.Context, config *bootstrapv1.TalosClust
 		}
 
 		if !targeted {
+			seen.others = append(seen.others, *cluster)
+
 			continue
 		}
 
@@ -103,39 +120,71 @@ func (r *Reconciler) observe(ctx context.Context, config *bootstrapv1.TalosClust
 
 // observeSecrets notes the versions of all Secrets that are looked into.
 func (r *Reconciler) observeSecrets(ctx context.Context, seen *observation) error {
-	version := func(name string) (inputs.Version, error) {
-		return r.Inputs.Version(ctx, seen.config.Namespace, machineconfig.ObjectKey{Kind: machineconfig.KindSecret, Name: name})
+	config := seen.config
+	seen.object.config = inputs.Version{UID: config.UID, Generation: config.Generation}
+
+	var err error
+	if seen.object.secrets, err = r.versions(ctx, config.Namespace, inputs.ReferencedSecrets(config)); err != nil {
+		return err
 	}
 
-	for _, name := range inputs.ReferencedSecrets(seen.config) {
-		now, err := version(name)
-		if err != nil {
-			return err
-		}
+	var ref secretState
 
-		seen.state.secrets = append(seen.state.secrets, secretState{name, now})
+	if config.Spec.SecretsRef != nil {
+		at := slices.IndexFunc(seen.object.secrets, func(secret secretState) bool { return secret.name == config.Spec.SecretsRef.Name })
+		ref = seen.object.secrets[at]
 	}
 
 	for i := range seen.clusters {
 		cluster := &seen.clusters[i]
+		state := clusterState{
+			cluster: cluster.UID, initialized: initialized(cluster), ref: ref,
+			contract: config.Spec.Talos.ConfigContract, version: config.Spec.Talos.Version,
+		}
 
-		now, err := version(secrets.BundleName(cluster.Name))
-		if err != nil {
+		if state.secrets, err = r.versions(ctx, cluster.Namespace, clustersecrets.Checked(cluster.Name)); err != nil {
 			return err
 		}
 
-		lost := ""
-		if now == (inputs.Version{}) {
-			if lost, err = r.lost(ctx, cluster); err != nil {
+		if !state.exists(secrets.BundleName(cluster.Name)) {
+			if state.lost, err = r.lost(ctx, cluster); err != nil {
 				return err
 			}
 		}
 
-		seen.state.bundles = append(seen.state.bundles, bundleState{cluster.UID, initialized(cluster), now, lost})
+		seen.states = append(seen.states, state)
 	}
 
 	return nil
 }
+
+func (r *Reconciler) versions(ctx context.Context, namespace string, names []string) ([]secretState, error) {
+	states := make([]secretState, len(names))
+
+	for i, name := range names {
+		now, err := r.Inputs.Version(ctx, namespace, machineconfig.ObjectKey{Kind: machineconfig.KindSecret, Name: name})
+		if err != nil {
+			return nil, err
+		}
+
+		states[i] = secretState{name, now}
+	}
+
+	return states, nil
+}
+
+// versionOf is that of one of the cluster's Secrets or of the one that it is copied from; the zero value is that of one that does not exist.
+func (s clusterState) versionOf(name string) inputs.Version {
+	for _, secret := range append([]secretState{s.ref}, s.secrets...) {
+		if secret.name == name {
+			return secret.version
+		}
+	}
+
+	return inputs.Version{}
+}
+
+func (s clusterState) exists(name string) bool { return s.versionOf(name) != inputs.Version{} }
 
 // lost says why a bundle that does not exist must not be made again; it is empty when it is still to be made.
 func (r *Reconciler) lost(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
@@ -151,3 +200,5 @@ func (r *Reconciler) lost(ctx context.Context, cluster *clusterv1.Cluster) (stri
 func initialized(cluster *clusterv1.Cluster) bool {
 	return ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
+
+func isPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.Paused, false) }

@@ -60,7 +60,7 @@ func (r *Reconciler) recordClaimed(config *bootstrapv1.TalosConfig, secret *core
 func (r *Reconciler) recordFault(before, config *bootstrapv1.TalosConfig) {
 	for _, conditionType := range summarized {
 		now := conditions.Get(config, conditionType)
-		if now == nil || now.Status != metav1.ConditionFalse || now.Message == "" {
+		if now == nil || now.Status != metav1.ConditionFalse || follows(config, now) {
 			continue
 		}
 

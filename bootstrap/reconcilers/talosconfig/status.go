@@ -40,6 +40,23 @@ func good(reason, message string) verdict { return verdict{metav1.ConditionTrue,
 
 func bad(reason, message string) verdict { return verdict{metav1.ConditionFalse, reason, message} }
 
+// see is the message of a condition that is false because another is.
+func see(conditionType string) string { return "See the condition " + conditionType }
+
+// follows says whether a condition is false because another is.
+func follows(config *bootstrapv1.TalosConfig, condition *metav1.Condition) bool {
+	waits := condition.Reason == bootstrapv1.TalosConfigWaitingForInputsReason
+	if condition.Type != bootstrapv1.TalosConfigDataSecretAvailableCondition {
+		return waits
+	}
+
+	rendered := conditions.Get(config, bootstrapv1.TalosConfigConfigRenderedCondition)
+	unrendered := rendered != nil && rendered.Status == metav1.ConditionFalse && !follows(config, rendered)
+
+	return condition.Reason == bootstrapv1.TalosConfigDataSecretNotAvailableReason &&
+		(unrendered || conditions.IsFalse(config, bootstrapv1.SecretsBundleAvailableCondition))
+}
+
 // outcome is what a step has found and done.
 type outcome struct {
 	dataSecret, bundle, rendered verdict
@@ -65,7 +82,7 @@ func (o outcome) fault() string {
 func waiting(next wait) outcome {
 	return outcome{
 		dataSecret: bad(next.reason, next.message),
-		rendered:   bad(bootstrapv1.TalosConfigWaitingForInputsReason, ""),
+		rendered:   bad(bootstrapv1.TalosConfigWaitingForInputsReason, see(bootstrapv1.TalosConfigDataSecretAvailableCondition)),
 	}
 }
 
@@ -113,7 +130,7 @@ func refused(next refuse) outcome {
 // failed sorts the error of a render: faults of the bundle and of the inputs go into their conditions and are terminal;
 // everything else, such as an API server that does not answer, is returned to be tried again, and changes no condition.
 func failed(in renderInputs, err error) (outcome, error) {
-	done := outcome{dataSecret: bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason, "")}
+	done := outcome{dataSecret: bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason, see(bootstrapv1.TalosConfigConfigRenderedCondition))}
 
 	if in.bundleSeen {
 		done.bundle = good(bootstrapv1.SecretsBundleAvailableReason, "")
@@ -121,7 +138,8 @@ func failed(in renderInputs, err error) (outcome, error) {
 
 	if fault, ok := errors.AsType[*clustersecrets.FaultError](err); ok {
 		done.bundle = bad(fault.Reason, fault.Error())
-		done.rendered = bad(bootstrapv1.TalosConfigWaitingForInputsReason, "")
+		done.dataSecret.message = see(bootstrapv1.SecretsBundleAvailableCondition)
+		done.rendered = bad(bootstrapv1.TalosConfigWaitingForInputsReason, see(bootstrapv1.SecretsBundleAvailableCondition))
 
 		if fault.Again {
 			return done, err
@@ -227,7 +245,7 @@ func summarize(config *bootstrapv1.TalosConfig) error {
 }
 
 // telling returns the conditions that say why the TalosConfig is not ready, all of them when none does. One that is false
-// without a message is so because of another: it would add a line to Ready, and nothing to know.
+// because of another is left out: it would add a line to Ready, and nothing to know.
 func telling(config *bootstrapv1.TalosConfig) []string {
 	counting := summarized
 
@@ -240,7 +258,7 @@ func telling(config *bootstrapv1.TalosConfig) []string {
 	var faults []string
 
 	for _, conditionType := range counting {
-		if condition := conditions.Get(config, conditionType); condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != "" {
+		if condition := conditions.Get(config, conditionType); condition != nil && condition.Status == metav1.ConditionFalse && !follows(config, condition) {
 			faults = append(faults, conditionType)
 		}
 	}

@@ -60,14 +60,18 @@ func TestFailed(t *testing.T) {
 		"bundle": {
 			err: fmt.Errorf("render: %w", &clustersecrets.FaultError{Reason: "Missing", Err: errors.New("secret c-talos does not exist")}),
 			want: outcome{
-				dataSecret: bad("NotAvailable", ""), bundle: bad("Missing", "secret c-talos does not exist"), rendered: bad("WaitingForInputs", ""),
+				dataSecret: bad("NotAvailable", "See the condition SecretsBundleAvailable"),
+				bundle:     bad("Missing", "secret c-talos does not exist"),
+				rendered:   bad("WaitingForInputs", "See the condition SecretsBundleAvailable"),
 			},
 			wantTerminal: true,
 		},
 		"bundle that the API server refuses": {
 			err: &clustersecrets.FaultError{Reason: "NotAvailable", Again: true, Err: errors.New("exceeded quota")},
 			want: outcome{
-				dataSecret: bad("NotAvailable", ""), bundle: bad("NotAvailable", "exceeded quota"), rendered: bad("WaitingForInputs", ""),
+				dataSecret: bad("NotAvailable", "See the condition SecretsBundleAvailable"),
+				bundle:     bad("NotAvailable", "exceeded quota"),
+				rendered:   bad("WaitingForInputs", "See the condition SecretsBundleAvailable"),
 			},
 		},
 		"inputs": {
@@ -75,7 +79,7 @@ func TestFailed(t *testing.T) {
 				&machineconfig.Error{Reason: machineconfig.ReasonInvalidReference, Err: errors.New("b")},
 				&machineconfig.Error{Reason: machineconfig.ReasonRenderFailed, Err: errors.New("a")},
 			),
-			want:         outcome{dataSecret: bad("NotAvailable", ""), rendered: bad("InvalidReference", "a; b")},
+			want:         outcome{dataSecret: bad("NotAvailable", "See the condition ConfigRendered"), rendered: bad("InvalidReference", "a; b")},
 			wantTerminal: true,
 		},
 		"the API server": {err: errors.New("connection refused")},
@@ -94,6 +98,50 @@ func TestFailed(t *testing.T) {
 
 			if terminal := err != test.err; terminal != test.wantTerminal { //nolint:errorlint // whether it is wrapped is the question
 				t.Errorf("terminal: got %t, want %t", terminal, test.wantTerminal)
+			}
+		})
+	}
+}
+
+// A condition that is false because another is says which, and adds nothing to Ready and no event.
+func TestConditionsThatFollow(t *testing.T) {
+	bundle := &clustersecrets.FaultError{Reason: "Missing", Err: errors.New("secret c-talos does not exist")}
+	render := &machineconfig.Error{Reason: machineconfig.ReasonRenderFailed, Err: errors.New("no")}
+	byBundle, _ := failed(renderInputs{}, bundle)
+	byRender, _ := failed(renderInputs{bundleSeen: true}, render)
+
+	tests := map[string]struct {
+		done outcome
+		want []string
+	}{
+		"the bundle":         {byBundle, []string{bootstrapv1.SecretsBundleAvailableCondition}},
+		"the render":         {byRender, []string{bootstrapv1.TalosConfigConfigRenderedCondition}},
+		"what is waited for": {waiting(wait{"WaitingForOwner", "Waiting"}), []string{bootstrapv1.TalosConfigDataSecretAvailableCondition}},
+		"a deleted machine":  {waiting(wait{"NotAvailable", "Machine w is being deleted"}), []string{bootstrapv1.TalosConfigDataSecretAvailableCondition}},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			config := &bootstrapv1.TalosConfig{}
+			setCondition(config, bootstrapv1.TalosConfigDataSecretAvailableCondition, test.done.dataSecret)
+			setCondition(config, bootstrapv1.SecretsBundleAvailableCondition, test.done.bundle)
+			setCondition(config, bootstrapv1.TalosConfigConfigRenderedCondition, test.done.rendered)
+
+			if diff := cmp.Diff(test.want, telling(config)); diff != "" {
+				t.Error(diff)
+			}
+
+			for _, condition := range config.Status.Conditions {
+				if condition.Status == "False" && condition.Message == "" {
+					t.Errorf("%s is false and does not say why", condition.Type)
+				}
+			}
+
+			recorder := events.NewFakeRecorder(3)
+			(&Reconciler{Recorder: recorder}).recordFault(&bootstrapv1.TalosConfig{}, config)
+
+			if len(recorder.Events) != 1 {
+				t.Errorf("%d events", len(recorder.Events))
 			}
 		})
 	}

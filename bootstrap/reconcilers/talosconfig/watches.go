@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -41,6 +42,8 @@ import (
 //	any ConfigMap, metadata only       the waiting ones whose patch refers to it
 //	TalosClusterConfig                 the waiting TalosConfigs of the clusters that it targets
 //	TalosConfigPatch, TalosStorage     the waiting TalosConfigs of the machines that it targets or that refer to it
+//	Machine, MachinePool, TalosConfig, data Secret
+//	                                   the waiting ones of a cluster without a bundle, when one no longer carries its lost secrets
 //
 // Waiting are those without a data Secret, and those of MachinePools: for all others an input changes nothing any more.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
@@ -65,6 +68,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&clusterv1.Machine{}, r.enqueue(r.forMachine), machineChanged()).
 		Watches(&clusterv1.MachinePool{}, r.enqueue(r.forMachinePool), machineChanged()).
 		Watches(&clusterv1.Cluster{}, r.enqueue(r.forCluster), clusterChanged()).
+		Watches(&clusterv1.Machine{}, r.enqueue(r.forCarrier), clustersecrets.CarrierChanged()).
+		Watches(&clusterv1.MachinePool{}, r.enqueue(r.forCarrier), clustersecrets.CarrierChanged()).
+		Watches(&bootstrapv1.TalosConfig{}, r.enqueue(r.forCarrier), clustersecrets.CarrierChanged()).
+		Watches(&corev1.Secret{}, r.enqueue(r.forCarrier), clustersecrets.CarrierChanged()).
 		Watches(&bootstrapv1.TalosClusterConfig{}, r.enqueue(r.forClusterConfig), contentChanged()).
 		Watches(&bootstrapv1.TalosConfigPatch{}, r.enqueue(r.forPatch), contentChanged()).
 		Watches(&bootstrapv1.TalosStorage{}, r.enqueue(r.forStorage), contentChanged()).
@@ -216,6 +223,23 @@ func (r *Reconciler) forSecretName(ctx context.Context, secret client.ObjectKey)
 	configs, waitingErr := r.waiting(ctx, secret.Namespace, cluster)
 
 	return append(keys, keysOf(configs)...), errors.Join(client.IgnoreNotFound(err), waitingErr)
+}
+
+// forCarrier handles what may carry the secrets of a cluster whose bundle is lost: when nothing does any more, the bundle is made again.
+func (r *Reconciler) forCarrier(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
+	cluster := clustersecrets.CarrierOf(object)
+	if cluster == "" {
+		return nil, nil
+	}
+
+	bundle := client.ObjectKey{Namespace: object.GetNamespace(), Name: secrets.BundleName(cluster)}
+	if err := r.Client.Get(ctx, bundle, &corev1.Secret{}); client.IgnoreNotFound(err) != nil || err == nil {
+		return nil, err
+	}
+
+	configs, err := r.waiting(ctx, object.GetNamespace(), cluster)
+
+	return keysOf(configs), err
 }
 
 // forClusterConfig handles a TalosClusterConfig. It also wakes clusters that it targets besides another one.

@@ -130,6 +130,11 @@ func TestWatches(t *testing.T) {
 		}}}, nil},
 		"Cluster": {r.forCluster, &clusterv1.Cluster{ObjectMeta: named("a")}, []string{"a-cp", "a-done", "a-gpu", "a-pool", "a-worker"}},
 
+		"carrier of a cluster without a bundle": {r.forCarrier, &clusterv1.Machine{
+			ObjectMeta: named("m"), Spec: clusterv1.MachineSpec{ClusterName: "b"},
+		}, []string{"b-worker"}},
+		"carrier of no cluster": {r.forCarrier, &corev1.Secret{ObjectMeta: named("m", "b")}, nil},
+
 		"TalosClusterConfig by name":     {r.forClusterConfig, clusterConfigFor(bootstrapv1.ClusterTargeting{ClusterName: "b"}), []string{"b-worker"}},
 		"TalosClusterConfig by selector": {r.forClusterConfig, clusterConfigFor(lab), []string{"a-cp", "a-gpu", "a-pool", "a-worker"}},
 		"TalosClusterConfig that cannot select": {

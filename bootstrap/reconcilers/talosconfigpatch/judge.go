@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,54 +22,60 @@ type verdict struct {
 	faults []fault
 
 	// ineffective are the names of the patches that change nothing.
-	ineffective []string
+	ineffective sets.Set[string]
 }
 
 // fault is why the machines do not render. Patch is empty when it is not a TalosConfigPatch's.
 type fault struct{ patch, message string }
 
 // judge renders the group, unless nothing that goes in has changed since the last time.
-func (r *Reconciler) judge(ctx context.Context, live *inputs.Live, group inputs.Group, seen inputs.Observed) (verdict, error) {
-	pin, err := r.pin(ctx, group.Cluster)
+func (p *pass) judge(ctx context.Context, group inputs.Group) (verdict, error) {
+	pin, err := p.pin(ctx, group.Cluster)
 	if err != nil {
 		return verdict{}, err
 	}
 
-	current, err := r.Inputs.GroupFingerprint(ctx, group, seen, pin)
+	current, err := p.Inputs.GroupFingerprint(ctx, group, pin)
 	if err != nil {
 		return verdict{}, err
 	}
 
-	if cached, ok := r.judged.Get(current); ok {
+	if cached, ok := p.judged.Get(current); ok {
 		if known, ok := cached.(verdict); ok {
 			return known, nil
 		}
 	}
 
-	found, err := r.render(ctx, live, seen, pin)
+	found, err := p.render(ctx, group.Observed, pin)
 	if err != nil {
 		return verdict{}, err
 	}
 
-	r.judged.Add(current, found)
+	p.judged.Add(current, found)
 
 	return found, nil
 }
 
 // pin is the config contract of the Cluster's first render.
-func (r *Reconciler) pin(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
+func (p *pass) pin(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
+	if pin, ok := p.pins[cluster.Name]; ok {
+		return pin, nil
+	}
+
 	secret := &corev1.Secret{}
 
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: secrets.BundleName(cluster.Name)}, secret)
+	err := p.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: secrets.BundleName(cluster.Name)}, secret)
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("secret %s: %w", secrets.BundleName(cluster.Name), err)
 	}
 
-	return secret.Annotations[secrets.ConfigContractAnnotation], nil
+	p.pins[cluster.Name] = secret.Annotations[secrets.ConfigContractAnnotation]
+
+	return p.pins[cluster.Name], nil
 }
 
-func (r *Reconciler) render(ctx context.Context, live *inputs.Live, seen inputs.Observed, pin string) (verdict, error) {
-	config, err := r.config(ctx, live, seen, pin)
+func (p *pass) render(ctx context.Context, seen inputs.Observed, pin string) (verdict, error) {
+	config, err := p.config(ctx, seen, pin)
 	if err != nil {
 		faults := machineconfig.Errors(err)
 		if len(faults) == 0 {
@@ -102,12 +109,12 @@ func (r *Reconciler) render(ctx context.Context, live *inputs.Live, seen inputs.
 		return verdict{}, err
 	}
 
-	var found verdict
+	found := verdict{ineffective: sets.New[string]()}
 
 	for _, patch := range applied {
 		spec := &patch.Object().Spec
 		if idle[patch.Object().Name] == len(spec.Documents)+len(spec.Deletions) {
-			found.ineffective = append(found.ineffective, patch.Object().Name)
+			found.ineffective.Insert(patch.Object().Name)
 		}
 	}
 
@@ -116,7 +123,7 @@ func (r *Reconciler) render(ctx context.Context, live *inputs.Live, seen inputs.
 
 // config renders with a bundle that stands in for the cluster's own: no patch can touch what is in it. An endpoint that the
 // infrastructure has not given yet is made up for the same reason.
-func (r *Reconciler) config(ctx context.Context, live *inputs.Live, seen inputs.Observed, pin string) (machineconfig.Config, error) {
+func (p *pass) config(ctx context.Context, seen inputs.Observed, pin string) (machineconfig.Config, error) {
 	if err := seen.Err(); err != nil {
 		return machineconfig.Config{}, err
 	}
@@ -127,7 +134,7 @@ func (r *Reconciler) config(ctx context.Context, live *inputs.Live, seen inputs.
 		return machineconfig.Config{}, err
 	}
 
-	in, err := live.Resolve(ctx, seen)
+	in, err := p.live.Resolve(ctx, seen)
 	if err != nil {
 		return machineconfig.Config{}, err
 	}
@@ -138,7 +145,7 @@ func (r *Reconciler) config(ctx context.Context, live *inputs.Live, seen inputs.
 	}
 
 	in.Contract, in.Provenance = contract, true
-	if in.Bundle, err = r.standIn(contract); err != nil {
+	if in.Bundle, err = p.standIn(contract); err != nil {
 		return machineconfig.Config{}, err
 	}
 

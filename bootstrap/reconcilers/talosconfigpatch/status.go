@@ -3,118 +3,127 @@
 package talosconfigpatch
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/reporting"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/targeting"
 )
 
-// report writes the status, if it changed, in one patch.
-func (r *Reconciler) report(ctx context.Context, before *bootstrapv1.TalosConfigPatch, found survey) error {
-	patch := before.DeepCopy()
-	patch.Status.ObservedGeneration = patch.Generation
-	patch.Status.Machines = bootstrapv1.PatchMachinesStatus{Selected: &found.selected, Applied: &found.applied}
+// report sets conditions and counts. The Clusters are those of the namespace.
+func report(patch *bootstrapv1.TalosConfigPatch, found *findings, clusters []clusterv1.Cluster) {
+	patch.Status.Machines = bootstrapv1.PatchMachinesStatus{Selected: new(found.selected), Applied: new(found.applied)}
 
 	valid := validCondition(found)
-	ready := condition(bootstrapv1.TalosConfigPatchReadyCondition, metav1.ConditionTrue, bootstrapv1.TalosConfigPatchReadyReason, "")
+	ready := reporting.Condition(bootstrapv1.TalosConfigPatchReadyCondition, metav1.ConditionTrue, bootstrapv1.TalosConfigPatchReadyReason, valid.Message)
 
-	if valid.Status != metav1.ConditionTrue {
-		ready = condition(bootstrapv1.TalosConfigPatchReadyCondition, metav1.ConditionFalse, bootstrapv1.TalosConfigPatchNotReadyReason, valid.Message)
+	// That not all machines were rendered is no fault: tools that wait for what they have applied would wait for ever.
+	if valid.Status == metav1.ConditionFalse {
+		ready.Status, ready.Reason = metav1.ConditionFalse, bootstrapv1.TalosConfigPatchNotReadyReason
 	}
 
-	for _, each := range []metav1.Condition{valid, effectiveCondition(found), ready} {
+	for _, each := range []metav1.Condition{valid, effectiveCondition(patch, found, clusters), ready} {
 		conditions.Set(patch, each)
 	}
-
-	if equality.Semantic.DeepEqual(before.Status, patch.Status) {
-		return nil
-	}
-
-	err := r.Client.Status().Patch(ctx, patch, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// The cache was behind. The newer object is on its way into it, and wakes this one.
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("patch the status: %w", err)
-	}
-
-	return nil
 }
 
-func validCondition(found survey) metav1.Condition {
-	of := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return condition(bootstrapv1.TalosConfigPatchValidCondition, status, reason, message)
+func validCondition(found *findings) metav1.Condition {
+	of := func(status metav1.ConditionStatus, reason string, messages ...string) metav1.Condition {
+		messages = slices.DeleteFunc(append(messages, found.unrendered()), func(message string) bool { return message == "" })
+
+		return reporting.Condition(bootstrapv1.TalosConfigPatchValidCondition, status, reason, strings.Join(messages, "; "))
+	}
+
+	var alone []string
+	for _, fault := range machineconfig.Errors(found.parsed.Check()) {
+		alone = append(alone, fault.Error())
 	}
 
 	switch {
-	case len(found.alone) > 0:
-		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchInvalidReason, named(found.alone))
-	case len(found.own) > 0:
-		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchInvalidReason, named(found.own))
-	case len(found.foreign) > 0:
-		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchMachinesNotRenderedReason, named(found.foreign))
+	case len(alone) > 0:
+		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchInvalidReason, reporting.Named(alone))
+	case !found.own.Empty():
+		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchInvalidReason, found.own.String())
+	case !found.foreign.Empty():
+		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchMachinesNotRenderedReason, found.foreign.String())
+	case found.skipped > 0:
+		return of(metav1.ConditionUnknown, bootstrapv1.TalosConfigPatchNotAllRenderedReason)
 	}
 
-	message := ""
-	if found.skipped > 0 {
-		message = fmt.Sprintf("Rendered %d of %d kinds of machines", found.rendered, found.rendered+found.skipped)
-	}
-
-	return of(metav1.ConditionTrue, bootstrapv1.TalosConfigPatchValidReason, message)
+	return of(metav1.ConditionTrue, bootstrapv1.TalosConfigPatchValidReason)
 }
 
-func effectiveCondition(found survey) metav1.Condition {
+// unrendered says how many machines were too many to be rendered; it is empty when none was.
+func (f *findings) unrendered() string {
+	if f.skipped == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("The machines differ in %d ways: %d of %d machines, in %d ways, were rendered, and nothing is known of the others",
+		f.groups+f.skipped, f.rendered, f.selected, f.groups)
+}
+
+func effectiveCondition(patch *bootstrapv1.TalosConfigPatch, found *findings, clusters []clusterv1.Cluster) metav1.Condition {
 	of := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return condition(bootstrapv1.TalosConfigPatchEffectiveCondition, status, reason, message)
+		return reporting.Condition(bootstrapv1.TalosConfigPatchEffectiveCondition, status, reason, message)
+	}
+
+	if found.selected == 0 && found.groups+found.skipped == 0 {
+		reason, message := unselected(patch, clusters)
+
+		return of(metav1.ConditionUnknown, reason, message)
 	}
 
 	switch {
 	case len(found.ineffective) > 0:
-		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchIneffectiveReason, "Changes nothing on "+named(found.ineffective))
-	case found.rendered == 0 || len(found.own)+len(found.foreign) > 0:
-		return of(metav1.ConditionUnknown, bootstrapv1.TalosConfigPatchNoMachinesReason, "No machine to tell from")
+		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchIneffectiveReason, "Changes nothing on "+reporting.Names(found.ineffective))
+	case found.failed > 0:
+		return of(metav1.ConditionUnknown, bootstrapv1.TalosConfigPatchMachinesNotRenderedReason,
+			fmt.Sprintf("%d of %d machines do not render, see the condition %s", found.failed, found.selected, bootstrapv1.TalosConfigPatchValidCondition))
+	case found.skipped > 0:
+		return of(metav1.ConditionUnknown, bootstrapv1.TalosConfigPatchNotAllRenderedReason, found.unrendered())
 	}
 
 	return of(metav1.ConditionTrue, bootstrapv1.TalosConfigPatchEffectiveReason, "")
 }
 
-func condition(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
-}
+// unselected says why the patch applies to no machine.
+func unselected(patch *bootstrapv1.TalosConfigPatch, clusters []clusterv1.Cluster) (reason, message string) {
+	spec := &patch.Spec
+	if spec.ClusterName == "" && spec.ClusterSelector == nil {
+		return bootstrapv1.TalosConfigPatchNoMachinesReason,
+			"It has neither clusterName nor clusterSelector, and the TalosConfig of no machine refers to it by spec.patchRefs"
+	}
 
-const (
-	// maxNamed is how many faults or machines a message names.
-	maxNamed = 5
+	var targeted []string
 
-	// maxLength bounds one of them: the message of a condition may have 32768 characters.
-	maxLength = 1024
-)
-
-// named is the parts, sorted and capped: the same faults give the same message.
-func named(parts []string) string {
-	parts = slices.Clone(parts)
-	for i, part := range parts {
-		if len(part) > maxLength {
-			parts[i] = strings.ToValidUTF8(part[:maxLength], "") + "..."
+	for i := range clusters {
+		if ok, err := targeting.Cluster(spec.ClusterTargeting, patch.Namespace, &clusters[i]); ok && err == nil {
+			targeted = append(targeted, clusters[i].Name)
 		}
 	}
 
-	slices.Sort(parts)
-	parts = slices.Compact(parts)
-
-	if rest := len(parts) - maxNamed; rest > 0 {
-		return fmt.Sprintf("%s; and %d more", strings.Join(parts[:maxNamed], "; "), rest)
+	if len(targeted) == 0 {
+		return bootstrapv1.TalosConfigPatchNoClusterReason, reporting.NoCluster(spec.ClusterTargeting, patch.Namespace, clusters)
 	}
 
-	return strings.Join(parts, "; ")
+	selection := ""
+
+	switch {
+	case spec.Role != "" && spec.MachineSelector != nil:
+		selection = fmt.Sprintf(" with role %s that machineSelector selects", spec.Role)
+	case spec.Role != "":
+		selection = fmt.Sprintf(" with role %s", spec.Role)
+	case spec.MachineSelector != nil:
+		selection = " that machineSelector selects"
+	}
+
+	return bootstrapv1.TalosConfigPatchNoMachinesReason, fmt.Sprintf("Cluster %s has no machine%s", reporting.Names(targeted), selection)
 }

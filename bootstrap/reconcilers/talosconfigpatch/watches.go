@@ -10,22 +10,19 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
-	"sigs.k8s.io/cluster-api/util/predicates"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -35,29 +32,29 @@ import (
 // namespace that a render depends on has: one patch's render depends on all others that apply to the machine. What has not changed for a
 // group of machines is not rendered again, so this costs a comparison.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if r.Client == nil || r.Inputs == nil || r.Metadata == nil || r.Clock == nil {
-		return errors.New("talosconfigpatch: Client, Inputs, Metadata and Clock must be set")
+	if r.Client == nil || r.Inputs == nil || r.Metadata == nil || r.Labels == nil || r.Clock == nil {
+		return errors.New("talosconfigpatch: Client, Inputs, Metadata, Labels and Clock must be set")
 	}
 
-	r.judged, r.bundles = lru.New(maxJudged), map[string]*secrets.Bundle{}
-	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfigpatch")
-
+	r.judged, r.windows, r.bundles = lru.New(maxJudged), newWindows(), map[string]*secrets.Bundle{}
+	log := ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfigpatch")
+	// A little later than a survey may be made: one that a patch's own change has caused is not too young then.
+	later := r.Settle + r.Settle/ownShare
+	all := reporting.WakeLater(r.all, later)
 	metadata := func(kind string) source.Source {
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-
-		return source.Kind[client.Object](r.Metadata, object, r.later(r.forReferenced(kind)), predicates.TypedResourceIsChanged[client.Object](scheme, log))
+		return reporting.Metadata(r.Metadata, kind, reporting.WakeLater(r.forReferenced(kind), later), mgr)
 	}
 
 	_, err := capicontroller.NewControllerManagedBy(mgr, log).
-		For(&bootstrapv1.TalosConfigPatch{}).
-		Watches(&bootstrapv1.TalosConfigPatch{}, r.later(r.all), predicate.GenerationChangedPredicate{}).
-		Watches(&bootstrapv1.TalosConfig{}, r.later(r.all), predicate.GenerationChangedPredicate{}).
-		Watches(&bootstrapv1.TalosClusterConfig{}, r.later(r.all), predicate.GenerationChangedPredicate{}).
-		Watches(&bootstrapv1.TalosStorage{}, r.later(r.all), predicate.GenerationChangedPredicate{}).
-		Watches(&clusterv1.Cluster{}, r.later(r.all), changed()).
-		Watches(&clusterv1.Machine{}, r.later(r.all), changed()).
-		Watches(&clusterv1.MachinePool{}, r.later(r.all), changed()).
+		For(&bootstrapv1.TalosConfigPatch{}, builder.WithPredicates(reporting.Own())).
+		Watches(&bootstrapv1.TalosConfigPatch{}, all, predicate.GenerationChangedPredicate{}).
+		Watches(&bootstrapv1.TalosConfig{}, all, configChanged()).
+		Watches(&bootstrapv1.TalosClusterConfig{}, all, predicate.GenerationChangedPredicate{}).
+		Watches(&bootstrapv1.TalosStorage{}, all, predicate.GenerationChangedPredicate{}).
+		Watches(&clusterv1.Cluster{}, all, changed()).
+		Watches(&clusterv1.Machine{}, all, changed()).
+		Watches(&clusterv1.MachinePool{}, all, changed()).
+		Watches(&corev1.Secret{}, all, pinChanged()).
 		WatchesRawSource(metadata(machineconfig.KindSecret)).
 		WatchesRawSource(metadata(machineconfig.KindConfigMap)).
 		WithOptions(options).
@@ -79,23 +76,57 @@ func changed() predicate.Predicate {
 	}}
 }
 
-// mapFunc names the TalosConfigPatches that a change of an object concerns.
-type mapFunc func(context.Context, client.Object) ([]client.ObjectKey, error)
+// configChanged lets through a TalosConfig's spec, and of its status the contract that its machine is pinned to.
+func configChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isConfig := e.ObjectOld.(*bootstrapv1.TalosConfig)
+		now, isConfigNow := e.ObjectNew.(*bootstrapv1.TalosConfig)
 
-// all names the patches of the object's namespace.
+		return !isConfig || !isConfigNow || before.Generation != now.Generation || before.Status.ConfigContract != now.Status.ConfigContract
+	}}
+}
+
+// pinChanged lets through the bundle Secrets of clusters when the contract that they pin may be another.
+func pinChanged() predicate.Predicate {
+	return predicate.And(
+		predicate.NewPredicateFuncs(func(object client.Object) bool {
+			cluster, own := secrets.ClusterOf(object.GetName())
+
+			return own && object.GetName() == secrets.BundleName(cluster)
+		}),
+		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[secrets.ConfigContractAnnotation] != e.ObjectNew.GetAnnotations()[secrets.ConfigContractAnnotation]
+		}},
+	)
+}
+
+// all names the patches of the object's namespace, and notes that something there has changed.
 func (r *Reconciler) all(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
-	patches, err := r.Inputs.Patches(ctx, object.GetNamespace())
+	r.windows.of(object.GetNamespace()).changes.Add(1)
 
-	keys := make([]client.ObjectKey, len(patches))
-	for i, patch := range patches {
-		keys[i] = client.ObjectKeyFromObject(patch.Object())
+	patches := &bootstrapv1.TalosConfigPatchList{}
+	if err := r.Client.List(ctx, patches, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list TalosConfigPatches: %w", err)
 	}
 
-	return keys, err
+	var keys []client.ObjectKey
+
+	for i := range patches.Items {
+		if r.responsible(&patches.Items[i]) {
+			keys = append(keys, client.ObjectKeyFromObject(&patches.Items[i]))
+		}
+	}
+
+	return keys, nil
+}
+
+// responsible says whether this manager reports on the patch.
+func (r *Reconciler) responsible(patch *bootstrapv1.TalosConfigPatch) bool {
+	return r.WatchFilter == "" || patch.Labels[clusterv1.WatchLabel] == r.WatchFilter
 }
 
 // forReferenced names the patches of the namespace if anything there refers to the Secret or ConfigMap.
-func (r *Reconciler) forReferenced(kind string) mapFunc {
+func (r *Reconciler) forReferenced(kind string) reporting.MapFunc {
 	return func(ctx context.Context, object client.Object) ([]client.ObjectKey, error) {
 		key := machineconfig.ObjectKey{Kind: kind, Name: object.GetName()}
 
@@ -124,27 +155,5 @@ func (r *Reconciler) forReferenced(kind string) mapFunc {
 		}
 
 		return nil, nil
-	}
-}
-
-// later wakes the patches after Settle: a thousand changes within it wake each once.
-func (r *Reconciler) later(forObject mapFunc) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-	wake := func(ctx context.Context, object client.Object, q queue) {
-		keys, err := forObject(ctx, object)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which TalosConfigPatches an object concerns", "object", client.ObjectKeyFromObject(object))
-		}
-
-		for _, key := range keys {
-			q.AddAfter(reconcile.Request{NamespacedName: key}, r.Settle)
-		}
-	}
-
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(ctx, e.ObjectNew, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, e.Object, q) },
 	}
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package moving
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+// world has a Secret "s", and counts the writes that a Labeller makes.
+type world struct {
+	*WithT
+	t        *testing.T
+	client   client.Client
+	clock    *clocktesting.FakePassiveClock
+	labeller *Labeller
+	writes   int
+	refusal  error
+}
+
+var secretKey = machineconfig.ObjectKey{Kind: machineconfig.KindSecret, Name: "s"}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+
+	w := &world{WithT: NewWithT(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
+	scheme := runtime.NewScheme()
+	w.Expect(corev1.AddToScheme(scheme)).To(Succeed())
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "uid", Labels: map[string]string{"team": "a"}}}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).Build()
+	counting := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		Patch: func(ctx context.Context, _ client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			w.writes++
+
+			if w.refusal != nil {
+				return w.refusal
+			}
+
+			return w.client.Patch(ctx, object, patch, options...)
+		},
+	})
+	w.labeller = NewLabeller(counting, inputs.NewReader(w.client, w.client, w.client), w.clock)
+
+	return w
+}
+
+// says labels and checks the condition and how often something was written in all.
+func (w *world) says(writes int, status metav1.ConditionStatus, reason string, paused ...string) {
+	w.t.Helper()
+
+	got, err := w.labeller.Label(w.t.Context(), "ns", paused, secretKey, machineconfig.ObjectKey{Kind: machineconfig.KindConfigMap, Name: "none"})
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(got).NotTo(BeNil())
+	w.Expect(string(got.Status)+" "+got.Reason).To(Equal(string(status)+" "+reason), got.Message)
+	w.Expect(w.writes).To(Equal(writes))
+
+	if status == metav1.ConditionFalse {
+		w.Expect(got.Message).To(And(HavePrefix("Secret s: "), ContainSubstring(label)))
+	}
+}
+
+func (w *world) labels() map[string]string {
+	w.t.Helper()
+
+	secret := &corev1.Secret{}
+	w.Expect(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: "s"}, secret)).To(Succeed())
+
+	return secret.Labels
+}
+
+// restore does what an operator does that keeps its own labels.
+func (w *world) restore() {
+	w.t.Helper()
+
+	secret := &corev1.Secret{}
+	w.Expect(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: "s"}, secret)).To(Succeed())
+
+	secret.Labels = map[string]string{"team": "a"}
+	w.Expect(w.client.Update(w.t.Context(), secret)).To(Succeed())
+}
+
+// The label is written once, and nothing else is changed. With whoever takes it away nobody fights.
+func TestLabelIsWrittenOnce(t *testing.T) {
+	w := newWorld(t)
+	w.says(1, metav1.ConditionTrue, bootstrapv1.MovableReason)
+	w.Expect(w.labels()).To(Equal(map[string]string{"team": "a", label: ""}))
+	w.says(1, metav1.ConditionTrue, bootstrapv1.MovableReason)
+
+	for range 3 {
+		w.restore()
+		w.clock.SetTime(w.clock.Now().Add(24 * time.Hour))
+		w.says(1, metav1.ConditionFalse, bootstrapv1.MoveLabelRemovedReason)
+	}
+
+	// The user has set it where it belongs.
+	secret := &corev1.Secret{}
+	w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s"}, secret)).To(Succeed())
+	secret.Labels[label] = "yes"
+	w.Expect(w.client.Update(t.Context(), secret)).To(Succeed())
+	w.says(1, metav1.ConditionTrue, bootstrapv1.MovableReason)
+	w.Expect(w.labels()).To(HaveKeyWithValue(label, "yes"))
+}
+
+// Nothing is written of what may be on its way to another management cluster.
+func TestLabelWaitsForThePause(t *testing.T) {
+	w := newWorld(t)
+	w.says(0, metav1.ConditionFalse, bootstrapv1.MovePausedReason, "c")
+	w.Expect(w.labels()).NotTo(HaveKey(label))
+	w.says(1, metav1.ConditionTrue, bootstrapv1.MovableReason)
+}
+
+// Without the right the manager does without, and tries again after a while. The words of a refusal may quote a Secret.
+func TestLabelRefused(t *testing.T) {
+	w := newWorld(t)
+	w.refusal = apierrors.NewForbidden(corev1.Resource("secrets"), "s", errors.New("its value is hunter2"))
+
+	for range 3 {
+		w.says(1, metav1.ConditionFalse, bootstrapv1.MoveLabelRefusedReason)
+	}
+
+	got, err := w.labeller.Label(t.Context(), "ns", nil, secretKey)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(got.Message).To(And(ContainSubstring("Forbidden"), Not(ContainSubstring("hunter2"))))
+
+	w.refusal = nil
+	w.clock.SetTime(w.clock.Now().Add(refusalPause))
+	w.says(2, metav1.ConditionTrue, bootstrapv1.MovableReason)
+}
+
+// An API server that does not answer is tried again, and a version that is not the newest is no fault.
+func TestLabelFails(t *testing.T) {
+	w := newWorld(t)
+	w.refusal = apierrors.NewInternalError(errors.New("etcd"))
+
+	_, err := w.labeller.Label(t.Context(), "ns", nil, secretKey)
+	w.Expect(err).To(MatchError(ContainSubstring("Secret s: set the label")))
+
+	w.refusal = apierrors.NewConflict(corev1.Resource("secrets"), "s", errors.New("changed"))
+	w.says(2, metav1.ConditionTrue, bootstrapv1.MovableReason)
+
+	w.refusal = nil
+	w.says(3, metav1.ConditionTrue, bootstrapv1.MovableReason)
+	w.Expect(w.labels()).To(HaveKey(label))
+}
+
+// An object that refers to nothing that exists says nothing.
+func TestLabelOfNothing(t *testing.T) {
+	w := newWorld(t)
+
+	got, err := w.labeller.Label(t.Context(), "ns", nil, machineconfig.ObjectKey{Kind: machineconfig.KindSecret, Name: "none"})
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(got).To(BeNil())
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reporting
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxNamed is how many faults, or objects of one fault, a message names.
+	maxNamed = 5
+
+	// maxLength bounds one of them, in bytes: the message of a condition may have 32768 characters.
+	maxLength = 1024
+
+	ellipsis = "..."
+)
+
+// Shorten cuts a text that is longer than 1024 bytes between two characters, and says so by three dots.
+func Shorten(text string) string {
+	if len(text) <= maxLength {
+		return text
+	}
+
+	return strings.ToValidUTF8(text[:maxLength-len(ellipsis)], "") + ellipsis
+}
+
+// Named is the parts, each once, shortened, sorted and capped ("a; b; and 3 more"): the same parts give the same message in any order.
+func Named(parts []string) string { return list(parts, "; ", "; and %d more") }
+
+// Names is Named for names: "a, b and 3 more".
+func Names(names []string) string { return list(names, ", ", " and %d more") }
+
+func list(parts []string, separator, more string) string {
+	parts = slices.Clone(parts)
+	for i, part := range parts {
+		parts[i] = Shorten(part)
+	}
+
+	slices.Sort(parts)
+	parts = slices.Compact(parts)
+
+	if rest := len(parts) - maxNamed; rest > 0 {
+		return strings.Join(parts[:maxNamed], separator) + fmt.Sprintf(more, rest)
+	}
+
+	return strings.Join(parts, separator)
+}
+
+// Findings are messages with the objects for which they were found. The zero value is empty.
+type Findings struct{ objects map[string][]string }
+
+// Add notes a message for an object.
+func (f *Findings) Add(object, message string) {
+	if f.objects == nil {
+		f.objects = map[string][]string{}
+	}
+
+	message = Shorten(message)
+	f.objects[message] = append(f.objects[message], object)
+}
+
+// Empty says that nothing was found.
+func (f *Findings) Empty() bool { return len(f.objects) == 0 }
+
+// String is each message once, after its objects: "Machine a, Machine b and 3 more: does not render; Machine c: ...". Messages are sorted
+// by their first object, so that the message of a condition changes only with what was found.
+func (f *Findings) String() string {
+	parts := make([]string, 0, len(f.objects))
+	for _, message := range slices.Sorted(maps.Keys(f.objects)) {
+		parts = append(parts, Names(f.objects[message])+": "+message)
+	}
+
+	slices.Sort(parts)
+
+	if rest := len(parts) - maxNamed; rest > 0 {
+		return fmt.Sprintf("%s; and %d more", strings.Join(parts[:maxNamed], "; "), rest)
+	}
+
+	return strings.Join(parts, "; ")
+}
