@@ -125,7 +125,7 @@ var proxyClaims = []claim{
 		check: func(_ *testing.T, s *subject) {
 			off := s.start(talossim.NodeOptions{Name: "w2"}, s.node.Config())
 			off.PowerOff()
-			//nolint:staticcheck // Deprecated, and what other clients still do.
+			// Deprecated, and what other clients still do.
 			ctx := client.WithNodes(s.ctx, s.nodes[0].Address(), s.node.Address(), off.Address())
 			response, err := s.client(s.nodes[0], role.Reader).MachineClient.Version(ctx, nil)
 			s.Expect(err).NotTo(HaveOccurred())
@@ -143,7 +143,7 @@ var proxyClaims = []claim{
 	{
 		says: "resources, images and upgrades are of one node at a time", source: sourceDirector, options: workerBehind,
 		check: func(_ *testing.T, s *subject) {
-			ctx := client.WithNodes(s.ctx, s.node.Address()) //nolint:staticcheck // Deprecated, and what is claimed.
+			ctx := client.WithNodes(s.ctx, s.node.Address()) // deprecated, and what is claimed
 			c := s.client(s.nodes[0], role.Admin)
 			_, err := safe.StateListAll[*runtimeres.MachineStatus](ctx, c.COSI)
 			s.Expect(err).To(code(codes.InvalidArgument))

@@ -268,7 +268,7 @@ func mark(message protoreflect.Message, target string, err error) {
 	}
 	of := &common.Metadata{Hostname: target} //nolint:staticcheck // Nodes still answer so, deprecated or not.
 	if err != nil {
-		of.Error, of.Status = err.Error(), status.Convert(err).Proto()
+		of.Error, of.Status = err.Error(), status.Convert(err).Proto() //nolint:staticcheck // as above
 	}
 	message.Set(field, protoreflect.ValueOfMessage(of.ProtoReflect()))
 }
