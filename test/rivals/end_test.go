@@ -122,7 +122,12 @@ func (e *endState) check(ctx context.Context) (int, error) {
 		return 0, err
 	}
 
-	faults := []error{e.history.check(ofCluster)}
+	there := map[types.UID]bool{}
+	for _, config := range now.configs {
+		there[config.UID] = true
+	}
+
+	faults := []error{e.history.check(ofCluster, there)}
 	bundles := map[string]*secrets.Bundle{}
 
 	for i := range clusters {

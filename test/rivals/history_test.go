@@ -116,8 +116,9 @@ func (h *history) versions() int {
 	return n
 }
 
-// check says so when a Secret has ever changed, when one of those that are named was ever made twice, or when a TalosConfig ever had two.
-func (h *history) check(once func(name string) bool) error {
+// check says so when a Secret has ever changed, when one of those that are named was ever made twice, or when a TalosConfig that is there
+// ever had two. (One that goes may lose its Secret before a manager has seen it go.)
+func (h *history) check(once func(name string) bool, there map[types.UID]bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
@@ -136,7 +137,7 @@ func (h *history) check(once func(name string) bool) error {
 	}
 
 	for config, secrets := range h.owned {
-		if len(secrets) > 1 {
+		if there[config] && len(secrets) > 1 {
 			faults = append(faults, fmt.Errorf("the TalosConfig with UID %s was given %d data Secrets", config, len(secrets)))
 		}
 	}

@@ -41,7 +41,7 @@ const (
 
 // Two managers without leader election are killed at random, each at any moment of its life, while machines of several clusters come and
 // go. In the end every Machine has one data Secret, which fits the secrets of its cluster and has been the same since Cluster API
-// handed it over; no TalosConfig was ever given two, and each cluster's secrets were made once; and nothing of a deleted Machine is left.
+// handed it over; no TalosConfig that is there was ever given two, and each cluster's secrets were made once; and nothing of a deleted Machine is left.
 func TestManagersKilledAtRandom(t *testing.T) {
 	first := *seed
 	if first == 0 {
