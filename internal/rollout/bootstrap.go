@@ -134,7 +134,7 @@ func (p *planner) recordDone() *Decision {
 		return nil
 	}
 
-	machine := ""
+	var machine string
 
 	switch holder := p.holder(); {
 	case record != nil:

@@ -113,7 +113,7 @@ func TestDifferences(t *testing.T) {
 			[]rollout.Difference{{Field: "talosConfigSpec.patchRefs", Message: "TalosConfig differs in patchRefs", InPlace: true}},
 		},
 		"the default platform, said":   {func(s *storedObjects) { s.Spec.TalosConfigSpec.Platform = bootstrapv1.PlatformMetal }, nil},
-		"the default wipe, said":       {func(s *storedObjects) { s.Spec.TalosConfigSpec.Install.Wipe = ptr.To(false) }, nil},
+		"the default wipe, said":       {func(s *storedObjects) { s.Spec.TalosConfigSpec.Install.Wipe = new(bool) }, nil},
 		"the pinned contract, said":    {func(s *storedObjects) { s.Spec.TalosConfigSpec.ConfigContract = "v1.14" }, nil},
 		"an empty list of arguments":   {func(s *storedObjects) { s.Spec.TalosConfigSpec.Install.ExtraKernelArgs = []string{} }, nil},
 		"an empty list where none was": {func(s *storedObjects) { s.Config.Spec.Install.ExtraKernelArgs = []string{} }, nil},

@@ -27,13 +27,16 @@ func (p *planner) leave() *Decision {
 	var blocked, begun *Decision
 
 	for _, m := range p.leaving {
-		switch d := p.leaveOne(m); d.Action.(type) {
-		case ReleaseHook: // what has left etcd is finished first
+		d := p.leaveOne(m)
+
+		if _, done := d.Action.(ReleaseHook); done { // what has left etcd is finished first
 			return d
-		case Wait:
-			blocked = cmp.Or(blocked, d)
-		default:
+		}
+
+		if acts(d.Action) {
 			begun = cmp.Or(begun, d)
+		} else {
+			blocked = cmp.Or(blocked, d)
 		}
 	}
 

@@ -275,7 +275,7 @@ func notTheFirst(p *planner, m *Machine) *no {
 	return nil
 }
 
-func notTheOnly(p *planner, m *Machine) *no {
+func notTheOnly(p *planner, _ *Machine) *no {
 	if p.initialized && len(p.ours) <= 1 {
 		return never("it is the only machine of the control plane")
 	}

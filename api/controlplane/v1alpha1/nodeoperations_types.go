@@ -249,7 +249,7 @@ type NodeOperationsPool struct {
 
 	// machineSelector matches labels of the Machines of the pool.
 	// +required
-	MachineSelector metav1.LabelSelector `json:"machineSelector,omitempty,omitzero"`
+	MachineSelector *metav1.LabelSelector `json:"machineSelector,omitempty"`
 
 	// strategy InPlace, the default, changes the nodes that exist. Replace leaves them alone until the user rolls their
 	// MachineDeployment.
