@@ -6,8 +6,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/stage"
 )
 
 func newClient(kubeconfig string) (client.Client, error) {
@@ -16,10 +15,5 @@ func newClient(kubeconfig string) (client.Client, error) {
 		return nil, err
 	}
 
-	scheme := harness.NewScheme()
-	if err = bootstrapv1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-
-	return client.New(config, client.Options{Scheme: scheme})
+	return client.New(config, client.Options{Scheme: stage.NewScheme()})
 }

@@ -44,6 +44,10 @@ func (s *show) scale() error {
 		return err
 	}
 
+	if err := s.waitForNodes(controlPlanes + storages + 2); err != nil {
+		return err
+	}
+
 	if err := s.command(s.kubectl, "get", "machinedeployments,machines,talosconfigs"); err != nil {
 		return err
 	}
@@ -204,23 +208,4 @@ func (s *show) saveLive() error {
 	}
 
 	return os.WriteFile(s.state.path("live.yaml"), content, 0o600)
-}
-
-// createKubeconfig creates the Secret that a control-plane provider makes: the Nodes of the demo's cluster are kept by its own
-// management cluster. It is there before the Cluster, since Cluster API tries again only after half a minute.
-func (s *show) createKubeconfig() error {
-	content, err := os.ReadFile(s.state.kubeconfig())
-	if err != nil {
-		return err
-	}
-
-	secret := &corev1.Secret{Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": content}}
-	secret.Namespace, secret.Name = namespace, "demo-kubeconfig"
-	secret.Labels = map[string]string{clusterv1.ClusterNameLabel: "demo"}
-
-	if err := s.client.Create(s.ctx, secret); err != nil {
-		return fmt.Errorf("secret %s: create: %w", secret.Name, err)
-	}
-
-	return nil
 }

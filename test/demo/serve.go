@@ -19,10 +19,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/maesh-dev/ichor/test/harness"
-	"github.com/maesh-dev/ichor/test/standin"
+	"github.com/maesh-dev/ichor/test/infrastructure/inprocess"
+	"github.com/maesh-dev/ichor/test/infrastructure/machines"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
@@ -42,6 +44,8 @@ const managerTimeout = time.Minute
 
 // serve starts everything and stays. The file "ready" appears when all of it answers.
 func serve(ctx context.Context, s state) (err error) {
+	ctrl.SetLogger(harness.NewLogger(os.Stderr)) // of the infrastructure provider, into world.log
+
 	pid := strconv.Itoa(os.Getpid())
 	if err = os.WriteFile(s.path("pid"), []byte(pid), 0o600); err != nil {
 		return err
@@ -59,12 +63,17 @@ func serve(ctx context.Context, s state) (err error) {
 		return err
 	}
 
+	infrastructure, err := inprocess.Read(ctx, s.root)
+	if err != nil {
+		return err
+	}
+
 	cluster, err := harness.StartManagementCluster(ctx, harness.Options{
 		Dir:       s.path("cluster"),
 		LogDir:    s.path("logs"),
 		CAPICore:  true,
-		CRDs:      append(standin.CRDs(), crds...),
-		Manifests: []string{rights},
+		CRDs:      append(infrastructure.CRDs, crds...),
+		Manifests: []string{rights, infrastructure.AggregatedRole},
 	})
 	if err != nil {
 		return err
@@ -95,32 +104,31 @@ func serve(ctx context.Context, s state) (err error) {
 		return errors.Join(err, manager.Process.Kill())
 	}
 
-	providers, err := standin.Start(ctx, cluster.Config(), cluster.Client())
+	provider, err := inprocess.Start(ctx, infrastructure, cluster, machines.Options{Full: true, Dir: s.path("machines")})
 	if err != nil {
 		return errors.Join(err, manager.Process.Kill())
 	}
+
+	defer func() { err = errors.Join(err, provider.Stop()) }()
 
 	if err = os.WriteFile(s.path("ready"), nil, 0o600); err != nil {
 		return errors.Join(err, manager.Process.Kill())
 	}
 
-	return stay(ctx, manager, providers)
+	return stay(ctx, manager)
 }
 
 // stay waits until the demo is told to end, or a part of it has ended by itself.
-func stay(ctx context.Context, manager *exec.Cmd, providers func() error) error {
-	ended, failed := make(chan error, 1), make(chan error, 1)
+func stay(ctx context.Context, manager *exec.Cmd) error {
+	ended := make(chan error, 1)
 
 	go func() { ended <- manager.Wait() }()
-	go func() { failed <- providers() }()
 
 	select {
 	case <-ctx.Done():
 		return errors.Join(manager.Process.Signal(syscall.SIGTERM), ignoreExit(<-ended))
 	case err := <-ended:
 		return fmt.Errorf("the bootstrap manager has ended: %w", err)
-	case err := <-failed:
-		return errors.Join(err, manager.Process.Kill())
 	}
 }
 

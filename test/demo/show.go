@@ -29,7 +29,7 @@ const (
 	namespace     = "default"
 	examples      = "examples/demo"
 	shownMachine  = "demo-storage-1"
-	configTimeout = 2 * time.Minute
+	configTimeout = 4 * time.Minute
 	pollPeriod    = 200 * time.Millisecond
 )
 
@@ -60,10 +60,6 @@ func (s *show) run() error {
 	}
 
 	section("Apply examples/demo")
-
-	if err = s.createKubeconfig(); err != nil {
-		return err
-	}
 
 	if err = s.command(s.kubectl, "apply", "--server-side", "-f", examples); err != nil {
 		return err
@@ -97,6 +93,10 @@ func (s *show) run() error {
 		}
 
 		fmt.Fprintln(out)
+	}
+
+	if err = s.bootstrap(); err != nil {
+		return err
 	}
 
 	return s.scale()
@@ -235,12 +235,16 @@ func further(s state, kubectl string) string {
   kubectl explain talosconfigpatch.spec.documents.userVolumeConfig
   kubectl scale machinedeployment %s --replicas=5
   kubectl get secret %s -o jsonpath='{.data.value}' | base64 -d    # the config itself, secrets and all
+  kubectl patch simmachine %s --type merge -p '{"spec":{"power":"Off"}}'    # cut a machine's power; On gives it back
+
+  # The cluster that the machines form:
+  kubectl --kubeconfig %s get nodes -o wide
 
   # On files; without the second, a throwaway secrets bundle is made:
   %s render -f examples/demo -f .demo/demo-talos.yaml --machine %s
   %s explain -f examples/demo -f .demo/demo-talos.yaml --machine %s
   %s validate -f examples/demo
 
-  Logs are in %s. End the demo with: make demo-down
-`, s.kubeconfig(), kubectl, shownMachine, deployment, shownMachine, ichor, shownMachine, ichor, shownMachine, ichor, s.path("logs"))
+  Logs are in %s, those of the machines in %s. End the demo with: make demo-down
+`, s.kubeconfig(), kubectl, shownMachine, deployment, shownMachine, shownMachine, s.workloadKubeconfig(), ichor, shownMachine, ichor, shownMachine, ichor, s.path("logs"), s.path("machines"))
 }

@@ -38,6 +38,9 @@ func (s state) path(name string) string { return filepath.Join(s.dir, name) }
 
 func (s state) kubeconfig() string { return s.path("kubeconfig") }
 
+// workloadKubeconfig gives access to the cluster that the demo's machines form.
+func (s state) workloadKubeconfig() string { return s.path("demo.kubeconfig") }
+
 // pid of the running demo, and whether it runs. The file is written by the process itself and removed when it ends.
 func (s state) pid() (int, bool) {
 	data, err := os.ReadFile(s.path("pid"))

@@ -43,7 +43,7 @@ func up(ctx context.Context, s state) error {
 		return err
 	}
 
-	section("Start etcd, the API server, its controllers, Cluster API's core manager and Ichor's bootstrap manager")
+	section("Start a management cluster: etcd, API server, controllers, Cluster API, Ichor's bootstrap manager, and the provider of simulated machines")
 
 	if err = startWorld(ctx, s); err != nil {
 		return err
