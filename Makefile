@@ -22,6 +22,9 @@ SEEDS ?= 5
 TURMOIL ?= 3m
 # How long each fuzz target runs.
 FUZZTIME ?= 1m
+# The infrastructure provider of make test-e2e, and how many Machines its MachineDeployment has.
+E2E_INFRA ?= capd
+E2E_MACHINES ?= 200
 
 VERSION ?= $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo unknown)
 LDFLAGS = -s -w -X main.version=$(VERSION)
@@ -167,6 +170,10 @@ test-long: test-tools ## Tests that find more the longer they run: managers kill
 .PHONY: test-tools
 test-tools: ## Build the real API server, etcd and CAPI that the tests run (cached; some minutes at first)
 	go run ./test/tools/build
+
+.PHONY: test-e2e
+test-e2e: test-tools ## Install with clusterctl and scale a MachineDeployment on the infrastructure provider E2E_INFRA (capd)
+	E2E_INFRA=$(E2E_INFRA) go test -count=1 -timeout 60m -v ./test/e2e -machines $(E2E_MACHINES)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2/textlogger"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/maesh-dev/ichor/bootstrap/setup"
+	"github.com/maesh-dev/ichor/test/clusterctl"
+	"github.com/maesh-dev/ichor/test/harness"
+)
+
+// infraVariable names the infrastructure provider. Without it, it is CAPD.
+const infraVariable = "E2E_INFRA"
+
+// patience bounds every wait, on a machine that does other things too.
+const patience = 8 * time.Minute
+
+var machines = flag.Int("machines", 50, "number of Machines that a MachineDeployment scales up to, at least 10")
+
+// home is the management cluster of this package.
+var home *clusterctl.World
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	ctrllog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(os.Stderr))))
+
+	if infra := os.Getenv(infraVariable); infra != "" && infra != "capd" {
+		return 1, fmt.Errorf("%s=%s: the infrastructure provider must be capd", infraVariable, infra)
+	}
+
+	if *machines < 10 {
+		return 1, fmt.Errorf("-machines %d: at least 10", *machines)
+	}
+
+	if home, err = clusterctl.Start(ctx, clusterctl.Options{CAPD: true}); err != nil {
+		return 1, err
+	}
+
+	defer func() { err = errors.Join(err, home.Stop()) }()
+
+	if err := home.Init(ctx, "docker"); err != nil {
+		return 1, err
+	}
+
+	return m.Run(), nil
+}
+
+// world is one namespace of the management cluster.
+type world struct {
+	*WithT
+	*clusterctl.World
+	t         *testing.T
+	admin     client.Client
+	namespace string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+
+	w := &world{WithT: NewWithT(t), World: home, t: t}
+	w.SetDefaultEventuallyTimeout(patience)
+	w.SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
+
+	var err error
+	w.admin, err = client.New(home.ManagementCluster.Config(), client.Options{Scheme: setup.NewScheme()})
+	w.Expect(err).NotTo(HaveOccurred())
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	w.Expect(w.Client().Create(t.Context(), namespace)).To(Succeed())
+	w.namespace = namespace.Name
+
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.Expect(w.ShowLogs(os.Stderr)).To(Succeed())
+		}
+	})
+
+	return w
+}
+
+func (w *world) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: w.namespace, Name: name}
+}
+
+// create creates the objects of a YAML text in the world's namespace.
+func (w *world) create(text string) {
+	w.t.Helper()
+
+	objects, err := harness.DecodeYAML([]byte(text))
+	w.Expect(err).NotTo(HaveOccurred())
+
+	for _, object := range objects {
+		object.SetNamespace(w.namespace)
+		w.Expect(w.Client().Create(w.t.Context(), object)).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
+	}
+}
+
+// scale sets the replicas of the MachineDeployment.
+func (w *world) scale(replicas int) {
+	w.t.Helper()
+
+	deployment := &clusterv1.MachineDeployment{}
+	deployment.Namespace, deployment.Name = w.namespace, "workers"
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+	w.Expect(w.Client().Patch(w.t.Context(), deployment, patch)).To(Succeed())
+}
