@@ -194,9 +194,12 @@ func (w *world) nodes(count int) {
 func (w *world) describes() {
 	w.t.Helper()
 
-	tree, err := w.Run(w.t.Context(), "describe", "cluster", "c", "--namespace", w.namespace, "--echo", "--grouping=false")
+	tree, err := w.Run(w.t.Context(), "describe", "cluster", "c", "--namespace", w.namespace, "--echo", "--grouping=false", "--color=false")
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(tree).To(And(ContainSubstring("MachineDeployment/workers"), ContainSubstring("TalosConfig/cp-0"), ContainSubstring("DevMachine/cp-0")))
+	w.Expect(tree).To(And(
+		ContainSubstring("MachineDeployment "+w.namespace+"/workers"),
+		ContainSubstring("TalosConfig "+w.namespace+"/workers-"),
+		ContainSubstring("DevMachine "+w.namespace+"/workers-")))
 }
 
 // dataSecrets are the names of the Secrets with machine configs.
