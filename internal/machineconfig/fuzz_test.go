@@ -39,10 +39,17 @@ var referring = []string{
 // config, the same each time; and nothing that is shown has the value.
 func FuzzReferences(f *testing.F) {
 	around := [][2]string{
-		{"", ""}, {"", "\n"}, {"a: '", ""}, {"[", "]"}, {"-----BEGIN PRIVATE KEY-----\n", "\n-----END PRIVATE KEY-----\n"}, {"\xff", ""}, {"", "\x00"},
+		{"", ""},
+		{"", "\n"},
+		{"a: '", ""},
+		{"[", "]"},
+		{"-----BEGIN PRIVATE KEY-----\n", "\n-----END PRIVATE KEY-----\n"},
+		{"\xff", ""},
+		{"", "\x00"},
 		{"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a, env: [{name: A, value: ", "}]}]}}"},
 		{"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {hostNetwork: ", "}}"},
-		{"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: ", "}\n"}, {"https://u:", "@a.example.com"},
+		{"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: ", "}\n"},
+		{"https://u:", "@a.example.com"},
 	}
 
 	for place := range referring {
