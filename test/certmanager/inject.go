@@ -105,7 +105,7 @@ func (r *injector) annotated(ctx context.Context, secret client.Object) []reconc
 
 	var requests []reconcile.Request
 
-	_ = meta.EachListItem(list, func(item runtime.Object) error { //nolint:errcheck // The function returns none.
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
 		if object, ok := item.(client.Object); ok && object.GetAnnotations()[injectAnnotation] == wanted {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 		}

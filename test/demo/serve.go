@@ -81,12 +81,7 @@ func serve(ctx context.Context, s state) (err error) {
 
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 
-	admin, err := os.ReadFile(cluster.KubeconfigPath())
-	if err != nil {
-		return err
-	}
-
-	if err = os.WriteFile(s.kubeconfig(), admin, 0o600); err != nil {
+	if err = copyFile(cluster.KubeconfigPath(), s.kubeconfig()); err != nil {
 		return err
 	}
 
@@ -116,6 +111,15 @@ func serve(ctx context.Context, s state) (err error) {
 	}
 
 	return stay(ctx, manager)
+}
+
+func copyFile(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+
+	return os.WriteFile(to, content, 0o600)
 }
 
 // stay waits until the demo is told to end, or a part of it has ended by itself.

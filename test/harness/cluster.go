@@ -158,8 +158,15 @@ func (mc *ManagementCluster) start(ctx context.Context) error {
 	if err := mc.connect(); err != nil {
 		return err
 	}
+	return mc.furnish(ctx)
+}
 
-	var core *capiCore
+// furnish brings definitions, manifests and controllers into a cluster whose API server answers.
+func (mc *ManagementCluster) furnish(ctx context.Context) error {
+	var (
+		core *capiCore
+		err  error
+	)
 	crds := slices.Clone(mc.options.CRDs)
 	if mc.options.CAPICore {
 		if core, err = mc.prepareCAPICore(); err != nil {

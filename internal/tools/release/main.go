@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -23,13 +24,13 @@ func main() {
 	flag.StringVar(&options.Output, "output", "", "directory to write to")
 	flag.Parse()
 
-	if err := run(options, *repository); err != nil {
+	if err := run(os.Stdout, options, *repository); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(options release.Options, repository bool) error {
+func run(out io.Writer, options release.Options, repository bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -38,9 +39,9 @@ func run(options release.Options, repository bool) error {
 			return err
 		}
 
-		fmt.Printf("wrote %s\n", options.Output)
+		_, err := fmt.Fprintf(out, "wrote %s\n", options.Output)
 
-		return nil
+		return err
 	}
 
 	if err := release.WriteRepository(ctx, options); err != nil {
@@ -52,7 +53,7 @@ func run(options release.Options, repository bool) error {
 		return err
 	}
 
-	fmt.Printf("wrote %s\nuse it with: clusterctl init --config %s --bootstrap ichor ...\n", options.Output, config)
+	_, err = fmt.Fprintf(out, "wrote %s\nuse it with: clusterctl init --config %s --bootstrap ichor ...\n", options.Output, config)
 
-	return nil
+	return err
 }

@@ -75,7 +75,9 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.Cluster, 
 		}
 	}
 
-	return ctrl.Result{RequeueAfter: look}, r.observe(ctx, owner, object, machine)
+	r.observe(ctx, owner, object, machine)
+
+	return ctrl.Result{RequeueAfter: look}, nil
 }
 
 // clusterOf is how the farm knows the cluster.
@@ -143,7 +145,7 @@ func (r *Reconciler) bootstrapData(ctx context.Context, cluster *clusterv1.Clust
 }
 
 // observe brings faults and power of a machine to what the spec wants, and tells what the machine does.
-func (r *Reconciler) observe(ctx context.Context, owner *clusterv1.Machine, object *infrav1.SimMachine, machine *machines.Machine) error {
+func (r *Reconciler) observe(ctx context.Context, owner *clusterv1.Machine, object *infrav1.SimMachine, machine *machines.Machine) {
 	node := machine.Node
 	machine.SetFaults(faults(object.Spec.Faults))
 
@@ -171,8 +173,6 @@ func (r *Reconciler) observe(ctx context.Context, owner *clusterv1.Machine, obje
 	default:
 		setReady(object, metav1.ConditionTrue, infrav1.RunningReason, "")
 	}
-
-	return nil
 }
 
 // refused does not repeat what the node says, which may quote the config.
