@@ -253,26 +253,18 @@ func TestPatchFollowsTheContract(t *testing.T) {
 	w.bundle()
 	w.cluster()
 	w.create(clusterConfigYAML)
-	// The document is one that 1.14 has and 1.12 has not.
-	w.create(`
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigPatch
-metadata: {name: new}
-spec:
-  layer: Cluster
-  clusterName: c
-  documents:
-  - kind: KernelModuleConfig
-    kernelModuleConfig: {name: nvme_tcp}
-`)
-	w.machine("w-1", worker, "")
+	w.create(patchYAML)
+	// Kernel arguments have a place in the older contract only.
+	w.machine("w-1", worker, `configContract: v1.13
+  install: {disk: /dev/sda, image: "factory.talos.dev/metal-installer/x:v1.14.1", extraKernelArgs: [quiet]}`)
 	w.ready("w-1")
-	w.patchSays("new", "Valid", "True", "Valid")
+	w.counts("sysctls", 1, 0)
+	w.patchSays("sysctls", "Valid", "True", "Valid")
 
 	// The data Secret says which contract its machine has been given.
 	data := &corev1.Secret{}
-	w.change(data, "w-1", func() { data.Annotations[bootstrapv1.ConfigContractAnnotation] = "v1.12" })
-	w.patchSays("new", "Valid", "False", "Invalid", ContainSubstring("1.12"))
+	w.change(data, "w-1", func() { data.Annotations[bootstrapv1.ConfigContractAnnotation] = "v1.14" })
+	w.patchSays("sysctls", "Valid", "False", "MachinesNotRendered", ContainSubstring("config contract v1.14 has no place for kernel arguments"))
 }
 
 // Text of any script and lists as long as may be are reported, and a condition has room for what is said of them.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
@@ -209,4 +210,32 @@ func TestFaultOnAllMachines(t *testing.T) {
 	effective := conditions.Get(good, "Effective")
 	w.Expect(effective.Status).To(Equal(metav1.ConditionUnknown))
 	w.Expect(effective.Message).To(Equal("7 of 7 machines do not render, see the condition Valid"))
+}
+
+// A machine that is pinned to another contract is rendered for it: kernel arguments have a place in the older one only.
+func TestPinnedContractIsFollowed(t *testing.T) {
+	a := sysctl("a", "kernel.a")
+	w := newWorld(t, 1, a)
+
+	config := &bootstrapv1.TalosConfig{}
+	w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "w-0000"}, config)).To(Succeed())
+
+	config.Spec.Install = bootstrapv1.InstallSpec{Disk: "/dev/sda", Image: "factory.talos.dev/metal-installer/x:v1.14.1", ExtraKernelArgs: []string{"quiet"}}
+	config.Status.ConfigContract = "v1.13"
+	w.Expect(w.client.Update(t.Context(), config)).To(Succeed())
+
+	made, _ := w.survey(a)
+	w.Expect(made.patches["a"].foreign.String()).To(BeEmpty())
+
+	before := config.DeepCopy()
+	config.Status.ConfigContract = "v1.14"
+	w.Expect(w.client.Update(t.Context(), config)).To(Succeed())
+	w.Expect(configChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: config})).To(BeTrue())
+
+	_, err := w.r.all(t.Context(), config)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.clock.SetTime(w.clock.Now().Add(settle))
+
+	made, _ = w.survey(a)
+	w.Expect(made.patches["a"].foreign.String()).To(ContainSubstring("config contract v1.14 has no place for kernel arguments"))
 }
