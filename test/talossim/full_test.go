@@ -29,7 +29,7 @@ const fullWait = 3 * time.Minute
 func TestFullCluster(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*fullWait)
 	defer cancel()
-	world := talossim.ForTest(t, talossim.Options{Full: true})
+	world := talossim.ForTest(t, talossim.Options{Full: true, DrainTimeout: fullWait})
 	s := &subject{WithT: NewWithT(t), ctx: ctx, world: world}
 	endpoint, err := world.NewEndpoint("6443")
 	s.Expect(err).NotTo(HaveOccurred())
@@ -83,7 +83,12 @@ func TestFullCluster(t *testing.T) {
 	s.Expect(nodes["w1"].Labels).To(HaveKeyWithValue("example.com/disk", "fast"))
 	s.Expect(nodes["w1"].Status.NodeInfo.KubeletVersion).To(Equal("v1.35.0"))
 	s.Expect(nodes["w1"].Status.NodeInfo.BootID).To(Equal(world.Nodes()[3].BootID()))
+	live := &liveCluster{subject: s, kubernetes: kubernetes}
+	live.checkAPIServer()
+	live.checkKubelet(world.Nodes()[3])
+	live.checkLegacyUpgrade(world.Nodes()[4])
 	s.checkRealEtcd()
+	live.checkEtcdArguments(s.nodes[0])
 }
 
 // checkRealEtcd goes through what the product does with etcd, on a cluster of three.

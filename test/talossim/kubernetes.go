@@ -60,19 +60,25 @@ func (b *boot) claimManager() {
 	}
 }
 
+// podRestart is how soon a component that ended by itself, or did not start, is started again, as a kubelet does.
+const podRestart = time.Second
+
 // runKubernetes keeps the static pods as the configuration has them. It lives as long as the boot.
 func (b *boot) runKubernetes() {
+	ticker := time.NewTicker(podRestart)
+	defer ticker.Stop()
 	for {
 		b.syncPods()
 		select {
 		case <-b.control.changed:
+		case <-ticker.C:
 		case <-b.ctx.Done():
 			return
 		}
 	}
 }
 
-// syncPods starts what is to run, again if its configuration changed, and ends the rest. A component that does not start
+// syncPods starts what is to run, again if its configuration changed or it ended by itself, and ends the rest. A component that does not start
 // is in the node's directory, with its log.
 func (b *boot) syncPods() {
 	p := b.control
@@ -86,19 +92,21 @@ func (b *boot) syncPods() {
 	}
 	for _, one := range wanted {
 		fingerprint := p.print(one)
-		if b.ctx.Err() != nil || p.prints[one.id] == fingerprint {
+		proc := p.processes[one.id]
+		if b.ctx.Err() != nil || p.prints[one.id] == fingerprint && (proc == nil || !proc.Ended()) {
 			continue
 		}
 		if p.prints[one.id] != "" {
 			b.setPod(pod{component: one})
 			p.end(one.id)
 		}
-		p.prints[one.id] = fingerprint
-		if err := p.begin(b.ctx, one.id); err != nil {
-			b.node.fail(err)
+		err := p.begin(b.ctx, one.id)
+		b.node.fail(err)
+		if err != nil {
 			b.setPod(pod{component: one})
-			continue
+			continue // until the next time
 		}
+		p.prints[one.id] = fingerprint
 		b.setPod(pod{component: one, ready: true})
 		b.kubeletChanged.send()
 	}
