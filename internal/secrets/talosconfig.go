@@ -60,20 +60,40 @@ func encodeTalosconfig(config *clientconfig.Config, cluster string) ([]byte, err
 	return data, nil
 }
 
-// administrator makes a client certificate.
-func administrator(bundle *Bundle, cluster string, ttl time.Duration, now time.Time) (authority, client *x509.PEMEncodedCertificateAndKey, err error) {
-	if ttl <= 0 {
-		return nil, nil, fmt.Errorf("talosconfig of cluster %s: the time to live %s must be above zero", cluster, ttl)
+// ClientCertificate makes a certificate for the Talos API with the given roles. It is valid for ttl from now, and not longer than the
+// authority that signs it.
+func ClientCertificate(bundle *Bundle, cluster string, roles role.Set, ttl time.Duration, now time.Time) (*x509.PEMEncodedCertificateAndKey, error) {
+	_, client, err := issueClient(bundle, roles, ttl, now)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate for cluster %s: %w", cluster, err)
 	}
 
-	authority, err = talosAuthority(bundle)
+	return client, nil
+}
+
+// administrator makes the client certificate of a talosconfig.
+func administrator(bundle *Bundle, cluster string, ttl time.Duration, now time.Time) (authority, client *x509.PEMEncodedCertificateAndKey, err error) {
+	authority, client, err = issueClient(bundle, role.MakeSet(role.Admin), ttl, now)
 	if err != nil {
 		return nil, nil, fmt.Errorf("talosconfig of cluster %s: %w", cluster, err)
 	}
 
+	return authority, client, nil
+}
+
+func issueClient(bundle *Bundle, roles role.Set, ttl time.Duration, now time.Time) (authority, client *x509.PEMEncodedCertificateAndKey, err error) {
+	if ttl <= 0 {
+		return nil, nil, fmt.Errorf("the time to live %s must be above zero", ttl)
+	}
+
+	authority, err = talosAuthority(bundle)
+	if err != nil {
+		return nil, nil, err
+	}
+
 	certificate, err := parseCertificate(authority.Crt)
 	if err != nil {
-		return nil, nil, fmt.Errorf("talosconfig of cluster %s: certs.os.crt %w", cluster, err)
+		return nil, nil, fmt.Errorf("certs.os.crt %w", err)
 	}
 
 	// A certificate that outlives its authority looks valid and is not.
@@ -83,14 +103,14 @@ func administrator(bundle *Bundle, cluster string, ttl time.Duration, now time.T
 	}
 
 	if !now.Before(end) {
-		return nil, nil, fmt.Errorf("talosconfig of cluster %s: the Talos certificate authority has expired: rotate it", cluster)
+		return nil, nil, errors.New("the Talos certificate authority has expired: rotate it")
 	}
 
 	start := now.Add(-clockSkew)
 
-	client, err = machinerysecrets.NewAdminCertificateAndKey(start, authority, role.MakeSet(role.Admin), end.Sub(start))
+	client, err = machinerysecrets.NewAdminCertificateAndKey(start, authority, roles, end.Sub(start))
 	if err != nil {
-		return nil, nil, fmt.Errorf("talosconfig of cluster %s: the client certificate cannot be made", cluster)
+		return nil, nil, errors.New("the client certificate cannot be made")
 	}
 
 	return authority, client, nil
