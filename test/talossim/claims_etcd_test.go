@@ -3,12 +3,14 @@
 package talossim_test
 
 import (
+	"errors"
 	"io"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc/codes"
 
@@ -35,6 +37,25 @@ func leave(s *subject, n *talossim.Node) error {
 
 func remove(s *subject, asked *talossim.Node, id uint64) error {
 	return s.client(asked, role.Admin).EtcdRemoveMemberByID(s.ctx, &machine.EtcdRemoveMemberByIDRequest{MemberId: id})
+}
+
+// files are the names that a directory's listing has.
+func files(s *subject, n *talossim.Node, root string) ([]string, error) {
+	stream, err := s.client(n, role.Reader).MachineClient.List(s.ctx, &machine.ListRequest{Root: root})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for {
+		file, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return names, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, file.GetRelativeName())
+	}
 }
 
 var three = subjectOptions{controlPlanes: 3}
@@ -169,6 +190,59 @@ var etcdClaims = []claim{
 			_, err := s.as(role.Operator).EtcdAlarmDisarm(s.ctx)
 			s.Expect(err).NotTo(HaveOccurred())
 			s.Expect(alarms()).To(BeEmpty())
+		},
+	},
+	{
+		says: "a member joins while one of five is down, and not while one of three is", source: sourceStrict,
+		options: subjectOptions{controlPlanes: 5},
+		check: func(_ *testing.T, s *subject) {
+			config := s.node.Config()
+			s.nodes[4].PowerOff()
+			sixth := s.start(talossim.NodeOptions{Name: "cp6"}, config)
+			s.Eventually(func() bool { return s.voter(sixth) }, wait, "5ms").Should(BeTrue())
+
+			for _, n := range append(s.nodes[2:], sixth) {
+				id := n.EtcdMemberID()
+				n.PowerOff()
+				s.Expect(remove(s, s.node, id)).To(Succeed())
+			}
+			third := s.start(talossim.NodeOptions{Name: "cp7"}, config)
+			s.Eventually(func() bool { return s.voter(third) }, wait, "5ms").Should(BeTrue())
+			third.PowerOff()
+			fourth := s.start(talossim.NodeOptions{Name: "cp8"}, config)
+			s.Consistently(func() int { return len(members(s, s.node)) }, "300ms", "20ms").Should(Equal(3))
+			s.Expect(third.PowerOn(s.ctx)).To(Succeed())
+			s.Eventually(func() bool { return s.voter(fourth) }, wait, "5ms").Should(BeTrue())
+		},
+	},
+	{
+		says: "a node that lost its data takes the place of the member with its name", source: sourceJoin, options: three,
+		check: func(_ *testing.T, s *subject) {
+			lost := s.nodes[2]
+			old, before := lost.EtcdMemberID(), lost.BootID()
+			s.Expect(s.client(lost, role.Admin).ResetGeneric(s.ctx, &machine.ResetRequest{Reboot: true, SystemPartitionsToWipe: wiping("EPHEMERAL")})).To(Succeed())
+			s.Eventually(lost.BootID, wait, "5ms").ShouldNot(Or(Equal(before), BeEmpty()))
+			s.Eventually(func() bool { return s.voter(lost) }, wait, "5ms").Should(BeTrue())
+			s.Expect(lost.EtcdMemberID()).NotTo(Equal(old))
+			s.Expect(members(s, s.node)).To(HaveLen(3))
+		},
+	},
+	{
+		says: "a node that dies before its member has started takes the place that it was given", source: sourceJoin,
+		check: func(_ *testing.T, s *subject) {
+			second, err := s.world.NewNode(talossim.NodeOptions{Name: "cp2"})
+			s.Expect(err).NotTo(HaveOccurred())
+			second.SetUserData(s.node.Config())
+			second.SetFaults(talossim.Faults{EtcdNeverStarts: true})
+			s.Expect(second.PowerOn(s.ctx)).To(Succeed())
+			s.Eventually(second.EtcdMemberID, wait, "5ms").ShouldNot(BeZero())
+			given := second.EtcdMemberID()
+			s.Expect(files(s, second, constants.EtcdDataPath)).To(ConsistOf("."), "it has not started, and has no data")
+			second.PowerOff()
+			second.SetFaults(talossim.Faults{})
+			s.Expect(second.PowerOn(s.ctx)).To(Succeed())
+			s.Eventually(func() bool { return s.voter(second) }, wait, "5ms").Should(BeTrue())
+			s.Expect(second.EtcdMemberID()).To(Equal(given))
 		},
 	},
 }

@@ -30,7 +30,9 @@ const (
 	sourceApply     = "Talos source: internal/app/machined/internal/server/v1alpha1, ApplyConfiguration (facts 4.4)"
 	sourceUpgrade   = "Talos source: internal/app/machined/internal/server, lifecycle (facts 4.3)"
 	sourceEtcd      = "Talos source: internal/app/machined/internal/server/v1alpha1, Etcd* (facts 4.6)"
-	sourceStrict    = "etcd source: server/etcdserver, mayAddMember, mayPromote, mayRemoveMember"
+	sourceStrict    = "etcd source: server/etcdserver, mayAddMember, mayPromoteMember, mayRemoveMember (3.6.16)"
+	sourceJoin      = "Talos source: internal/app/machined/pkg/system/services/etcd.go, addMember"
+	sourceFiles     = "Talos source: internal/app/machined/internal/server, List; pkg/archiver, Walker"
 	sourceReset     = "Talos source: v1alpha1 sequencer, Reset (facts 4.6)"
 	sourceClient    = "tried with machinery's client (facts 4.5, 5)"
 	sourceResources = "Talos source: pkg/machinery/resources, Sensitivity of each kind (facts 4.2)"
@@ -222,6 +224,7 @@ var conformance = map[string][]claim{
 	"proxy":              proxyClaims,
 	"resources":          resourceClaims,
 	"services":           serviceClaims,
+	"List":               fileClaims,
 	"Reset":              resetClaims,
 	"Reboot": {
 		{

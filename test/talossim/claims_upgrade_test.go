@@ -256,4 +256,35 @@ var upgradeClaims = []claim{
 			s.Expect(s.node.Version()).To(Equal("v1.13.0"))
 		},
 	},
+	{
+		says: "the legacy call refuses while a member is not well", source: sourceUpgrade,
+		options: subjectOptions{image: image112, controlPlanes: 3},
+		check: func(_ *testing.T, s *subject) {
+			s.nodes[2].PowerOff()
+			_, err := s.as(role.Admin).UpgradeWithOptions(s.ctx, client.WithUpgradeImage(image113))
+			s.Expect(err).To(HaveOccurred())
+			s.Expect(s.nodes[2].PowerOn(s.ctx)).To(Succeed())
+			s.Eventually(func() bool { return s.voter(s.nodes[2]) }, wait, "5ms").Should(BeTrue())
+			before := s.node.BootID()
+			_, err = s.as(role.Admin).UpgradeWithOptions(s.ctx, client.WithUpgradeImage(image113))
+			s.Expect(err).NotTo(HaveOccurred())
+			rebooted(s, before)
+		},
+	},
+	{
+		says: "two legacy calls do not ask etcd at the same time", source: sourceUpgrade,
+		options: subjectOptions{image: image112, controlPlanes: 3},
+		check: func(_ *testing.T, s *subject) {
+			answers := make(chan error, 2)
+			for _, n := range s.nodes[:2] {
+				n.SetFaults(talossim.Faults{ValidationTakes: time.Second})
+				c := s.client(n, role.Admin)
+				go func() {
+					_, err := c.UpgradeWithOptions(s.ctx, client.WithUpgradeImage(image113))
+					answers <- err
+				}()
+			}
+			s.Expect([]error{<-answers, <-answers}).To(ConsistOf(BeNil(), HaveOccurred()))
+		},
+	},
 }

@@ -14,8 +14,8 @@
 // What a node does is stated call by call, with the source of each claim, in the conformance table of this package's
 // tests. Known differences from a real node: a boot takes as long as the test wants it to; no scheduler runs, and of a
 // cluster's controller managers one; the logs are those of Talos' services; nodes find each other without a discovery
-// service, and show no Members; and what is not about managing a node (packet capture, processes, files) answers
-// Unimplemented.
+// service, and show no Members; and of files there are the few that anybody asks for; and what is not about
+// managing a node (packet capture, processes) answers Unimplemented.
 //
 // A World keeps a Transcript: what happened, in order, as text that the same scenario gives again.
 //

@@ -12,7 +12,7 @@ import (
 // etcdMember is what a node does with its etcd. It has two implementations: a model that the nodes of a cluster share
 // in this process, and a real member. Errors are those of etcd's own client.
 type etcdMember interface {
-	// exists tells whether the data directory holds a member.
+	// exists tells whether the data directory holds a member. One that was added and has not started has no data.
 	exists() bool
 	// bootstrap starts a cluster of this member alone.
 	bootstrap(ctx context.Context) error
@@ -35,6 +35,9 @@ type etcdMember interface {
 	// node's own member alone if local is set. All other calls are about this node's own member.
 	list(ctx context.Context, local bool) ([]*machine.EtcdMember, error)
 	remove(ctx context.Context, id uint64) error
+
+	// healthy asks another member, at the addresses that the list has of it.
+	healthy(ctx context.Context, member *machine.EtcdMember) error
 
 	status(ctx context.Context) (*machine.EtcdMemberStatus, error)
 	alarms(ctx context.Context) ([]*machine.EtcdMemberAlarm, error)

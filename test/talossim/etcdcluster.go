@@ -13,8 +13,9 @@ import (
 )
 
 // etcdCluster is the model of an etcd cluster: who is a member, who runs, who leads, and the rules by which etcd accepts
-// or refuses a change. It stores no keys. Rules are those of etcd 3.6 with its default strict reconfiguration check
-// (server/etcdserver: mayAddMember, mayPromote, mayRemoveMember).
+// or refuses a change. It stores no keys. Rules are those of etcd 3.6.16 with its default strict reconfiguration check
+// (server/etcdserver: mayAddMember, mayPromoteMember, mayRemoveMember). Those of earlier releases add a member only while
+// every voter is connected.
 type etcdCluster struct {
 	mu      sync.Mutex
 	members []*modelMember
@@ -90,6 +91,9 @@ func count(members []*modelMember, condition func(*modelMember) bool) int {
 	return n
 }
 
+// quorum is how many of a number of voters must agree.
+func quorum(voters int) int { return voters/2 + 1 }
+
 func isUp(m *modelMember) bool      { return m.up }
 func isStarted(m *modelMember) bool { return m.started }
 
@@ -141,11 +145,11 @@ func (c *etcdCluster) addLearner(address string) (*modelMember, error) {
 	switch {
 	case !c.hasQuorum():
 		return nil, rpctypes.ErrTimeout
+	case len(voters) > 1 && count(voters, isUp) < quorum(len(voters)+1):
+		// The new member counts as one that does not run. A member alone may always have a second one.
+		return nil, rpctypes.ErrUnhealthy
 	case count(c.members, func(m *modelMember) bool { return m.address == address }) > 0:
 		return nil, rpctypes.ErrPeerURLExist
-	case count(voters, isUp) < len(voters):
-		// A member is added only while every voting member is connected.
-		return nil, rpctypes.ErrUnhealthy
 	case len(c.members)-len(voters) >= learnerLimit:
 		return nil, rpctypes.ErrTooManyLearners
 	}
@@ -165,6 +169,8 @@ func (c *etcdCluster) promote(id uint64) error {
 		return rpctypes.ErrMemberNotLearner
 	case !m.up || !m.caughtUp:
 		return rpctypes.ErrMemberLearnerNotReady
+	case count(c.voters(), isStarted)+1 < quorum(len(c.voters())+1):
+		return rpctypes.ErrMemberNotEnoughStarted
 	}
 	m.learner = false
 	c.notify()
@@ -182,11 +188,11 @@ func (c *etcdCluster) removeMember(asker, id uint64) error {
 	}
 	if !m.learner {
 		rest := slices.DeleteFunc(c.voters(), func(other *modelMember) bool { return other.id == id })
-		if count(rest, isStarted) < len(rest)/2+1 {
+		if count(rest, isStarted) < quorum(len(rest)) {
 			return rpctypes.ErrMemberNotEnoughStarted
 		}
 		// A member that is down is no part of the quorum that is active.
-		if (m.up || id == asker) && count(c.voters(), isUp)-1 < len(rest)/2+1 {
+		if (m.up || id == asker) && count(c.voters(), isUp)-1 < quorum(len(rest)) {
 			return rpctypes.ErrUnhealthy
 		}
 	}

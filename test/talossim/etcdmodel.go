@@ -20,8 +20,12 @@ var (
 	errNoTransferee = errors.New("cannot forfeit leadership, only one member")
 )
 
-// etcdVersion is what a member of the model reports.
-const etcdVersion = "3.6.0"
+// etcdVersion is the release whose rules the model has, and which a member of it reports; etcdStorage is the version of
+// what it would store.
+const (
+	etcdVersion = "3.6.16"
+	etcdStorage = "3.6.0"
+)
 
 // modelEtcd is one node's member in the model.
 type modelEtcd struct {
@@ -58,7 +62,12 @@ func (e *modelEtcd) own(c *etcdCluster, m *modelMember) {
 	e.cluster, e.self = c, m
 }
 
-func (e *modelEtcd) exists() bool { return e.member() != nil }
+func (e *modelEtcd) exists() bool {
+	c, m := e.state()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return m != nil && m.started
+}
 
 func (e *modelEtcd) id() uint64 {
 	if m := e.member(); m != nil {
@@ -107,15 +116,16 @@ func (e *modelEtcd) start(context.Context) error {
 	return nil
 }
 
+// join takes a place in the list once in a boot. If the member is removed before it has started, it stays down, as a process
+// does that finds itself removed.
 func (e *modelEtcd) join(ctx context.Context) error {
-	c := e.home
+	c, added := e.home, e.exists()
 	for {
 		changed := c.watch()
-		if m := e.member(); m == nil {
-			if err := e.add(); err == nil {
-				continue
-			}
-		} else if done := e.advance(m); done {
+		if !added && !e.exists() {
+			added = e.add() == nil
+		}
+		if m := e.member(); m != nil && (added || e.exists()) && e.advance(m) {
 			return nil
 		}
 		select {
@@ -126,13 +136,31 @@ func (e *modelEtcd) join(ctx context.Context) error {
 	}
 }
 
+// add gives the node a place in the list, as its data directory is empty. A member with its name is one that lost its data,
+// and is removed first; a learner at its address that never started is taken for its own, from an attempt before.
 func (e *modelEtcd) add() error {
 	c := e.home
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	voters := c.voters()
+	asked := slices.IndexFunc(voters, isUp)
+	if asked < 0 {
+		return rpctypes.ErrTimeout
+	}
+	if same := slices.IndexFunc(c.members, func(m *modelMember) bool { return m.name == e.name }); same >= 0 {
+		if err := c.removeMember(voters[asked].id, c.members[same].id); err != nil {
+			return err
+		}
+	}
 	m, err := c.addLearner(e.address)
+	if errors.Is(err, rpctypes.ErrPeerURLExist) {
+		if left := slices.IndexFunc(c.members, func(m *modelMember) bool { return m.address == e.address && m.learner && m.name == "" }); left >= 0 {
+			m, err = c.members[left], nil
+		}
+	}
 	if err == nil {
 		e.own(c, m)
+		c.notify()
 	}
 	return err
 }
@@ -227,10 +255,22 @@ func (e *modelEtcd) list(_ context.Context, local bool) (members []*machine.Etcd
 	return members, err
 }
 
+func (e *modelEtcd) healthy(_ context.Context, member *machine.EtcdMember) error {
+	return e.anywhere(func(c *etcdCluster, _ *modelMember) error {
+		if err := c.serves(member.GetId()); err != nil {
+			return err
+		}
+		if m := c.find(member.GetId()); m.learner {
+			return rpctypes.ErrGRPCNotSupportedForLearner
+		}
+		return nil
+	})
+}
+
 func (e *modelEtcd) status(context.Context) (status *machine.EtcdMemberStatus, err error) {
 	err = e.at(func(c *etcdCluster, m *modelMember) error {
 		status = &machine.EtcdMemberStatus{
-			StorageVersion: etcdVersion, ProtocolVersion: etcdVersion,
+			StorageVersion: etcdStorage, ProtocolVersion: etcdVersion,
 			MemberId: m.id, DbSize: m.dbSize, DbSizeInUse: m.dbSize, Leader: c.leader, IsLearner: m.learner,
 			RaftIndex: c.index, RaftAppliedIndex: c.index, RaftTerm: c.term,
 		}

@@ -163,8 +163,9 @@ func (e *realEtcd) start(ctx context.Context) error {
 func (e *realEtcd) join(ctx context.Context) error {
 	ticker := time.NewTicker(etcdInterval)
 	defer ticker.Stop()
+	var rows []*etcdserverpb.Member
 	for {
-		done, err := e.tryJoin(ctx)
+		done, err := e.tryJoin(ctx, &rows)
 		if done {
 			return nil
 		}
@@ -179,8 +180,9 @@ func (e *realEtcd) join(ctx context.Context) error {
 	}
 }
 
-// tryJoin does the next thing on the way to a voting member.
-func (e *realEtcd) tryJoin(ctx context.Context) (done bool, err error) {
+// tryJoin does the next thing on the way to a voting member. A place in the list is taken once in a boot; rows is the list as
+// it was then.
+func (e *realEtcd) tryJoin(ctx context.Context, rows *[]*etcdserverpb.Member) (done bool, err error) {
 	if e.running() {
 		if e.faults().EtcdNeverCatchesUp {
 			return false, nil
@@ -194,27 +196,14 @@ func (e *realEtcd) tryJoin(ctx context.Context) (done bool, err error) {
 	if e.exists() { // told to bootstrap meanwhile
 		return true, nil
 	}
-	var rows []*etcdserverpb.Member
-	err = e.with(ctx, e.peers(), func(ctx context.Context, c *clientv3.Client) error {
-		list, err := c.MemberList(ctx)
-		if err != nil {
-			return err
-		}
-		rows = list.Members
-		if slices.ContainsFunc(rows, func(m *etcdserverpb.Member) bool { return slices.Contains(m.PeerURLs, peerURL(e.address)) }) {
-			return nil
-		}
-		added, err := c.MemberAddAsLearner(ctx, []string{peerURL(e.address)})
-		if err == nil {
-			rows = added.Members
-		}
-		return err
-	})
+	if *rows == nil {
+		*rows, err = e.add(ctx)
+	}
 	if err != nil || e.faults().EtcdNeverStarts {
 		return false, err
 	}
 	var initial []string
-	for _, m := range rows {
+	for _, m := range *rows {
 		name := m.Name
 		if slices.Contains(m.PeerURLs, peerURL(e.address)) {
 			name = e.name
@@ -224,6 +213,39 @@ func (e *realEtcd) tryJoin(ctx context.Context) (done bool, err error) {
 		}
 	}
 	return false, e.run(ctx, "existing", strings.Join(initial, ","))
+}
+
+// add gives the node a place in the list, as its data directory is empty, and returns the list. A member with its name is one
+// that lost its data, and is removed first; a learner at its address that never started is taken for its own, from an attempt
+// before. Source: Talos, internal/app/machined/pkg/system/services/etcd.go, addMember.
+func (e *realEtcd) add(ctx context.Context) (rows []*etcdserverpb.Member, err error) {
+	err = e.with(ctx, e.peers(), func(ctx context.Context, c *clientv3.Client) error {
+		list, err := c.MemberList(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range list.Members {
+			if m.Name == e.name {
+				if _, err := c.MemberRemove(ctx, m.ID); err != nil {
+					return err
+				}
+			}
+		}
+		added, err := c.MemberAddAsLearner(ctx, []string{peerURL(e.address)})
+		if err == nil {
+			rows = added.Members
+			return nil
+		}
+		left := func(m *etcdserverpb.Member) bool {
+			return slices.Equal(m.PeerURLs, []string{peerURL(e.address)}) && m.IsLearner && m.Name == ""
+		}
+		if errors.Is(err, rpctypes.ErrPeerURLExist) && slices.ContainsFunc(list.Members, left) {
+			rows = list.Members
+			return nil
+		}
+		return err
+	})
+	return rows, err
 }
 
 func (e *realEtcd) stop() {

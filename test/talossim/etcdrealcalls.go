@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -37,6 +38,22 @@ func (e *realEtcd) list(ctx context.Context, local bool) (members []*machine.Etc
 func (e *realEtcd) remove(ctx context.Context, id uint64) error {
 	return e.anywhere(ctx, func(ctx context.Context, c *clientv3.Client) error {
 		_, err := c.MemberRemove(ctx, id)
+		return err
+	})
+}
+
+func (e *realEtcd) healthy(ctx context.Context, member *machine.EtcdMember) error {
+	var addresses []string
+	for _, text := range member.GetClientUrls() {
+		parsed, err := url.Parse(text)
+		if err != nil {
+			return err
+		}
+		addresses = append(addresses, parsed.Hostname())
+	}
+	return e.with(ctx, addresses, func(ctx context.Context, c *clientv3.Client) error {
+		// Any key will do: what counts is that the member answers with the cluster's consent.
+		_, err := c.Get(ctx, "health")
 		return err
 	})
 }

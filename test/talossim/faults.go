@@ -35,6 +35,11 @@ type Faults struct {
 	// EtcdNeverCatchesUp leaves the member a learner.
 	EtcdNeverCatchesUp bool
 
+	// ValidationTakes is how long the legacy upgrade asks the etcd cluster, while no other node may.
+	ValidationTakes time.Duration
+	// NotMounted is the ID of a volume that is not mounted yet.
+	NotMounted string
+
 	// PullFails is the message with which pulling an image fails.
 	PullFails string
 	// InstallTakes is how long the installer works, in which the power may go.

@@ -347,6 +347,13 @@ func (n *Node) member() etcdMember {
 	return n.etcd
 }
 
+// etcdAuthority is what the members of the node's etcd cluster have in common.
+func (n *Node) etcdAuthority() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.etcdKey
+}
+
 // fail remembers that a component of full fidelity did not start. One that the end of the boot stopped is no failure.
 func (n *Node) fail(err error) {
 	if b := n.current(); b == nil || b.ctx.Err() != nil {

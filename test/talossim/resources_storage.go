@@ -39,7 +39,7 @@ func (b *boot) storageResources() []resource.Resource {
 	}
 	for _, v := range volumes {
 		all = append(all, v.status())
-		if v.target != "" && v.failed == nil {
+		if v.target != "" && v.failed == nil && v.id != n.Faults().NotMounted {
 			all = append(all, v.mounted())
 		}
 	}

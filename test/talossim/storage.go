@@ -108,6 +108,16 @@ func (n *Node) provision(c *nodeConfig) []volume {
 		id: constants.EphemeralPartitionLabel, target: constants.EphemeralMountPoint, filesystem: block.FilesystemTypeXFS,
 		provisioning: ephemeral.Provisioning(), encrypted: ephemeral.Encryption() != nil, system: true,
 	}))
+	if c.controlPlane() {
+		// A directory of the volume above, unless 1.14 gives it a partition of its own.
+		etcd, _ := c.Volumes().ByName(constants.EtcdDataVolumeID)
+		asked := request{id: constants.EtcdDataVolumeID, target: constants.EtcdDataPath, kind: block.VolumeTypeDirectory}
+		if c.dedicatedEtcd() {
+			asked.kind, asked.filesystem, asked.system = block.VolumeTypePartition, block.FilesystemTypeXFS, true
+			asked.provisioning, asked.encrypted = etcd.Provisioning(), etcd.Encryption() != nil
+		}
+		all = append(all, n.place(asked))
+	}
 	for _, user := range c.UserVolumeConfigs() {
 		all = append(all, n.place(request{
 			id: constants.UserVolumePrefix + user.Name(), target: constants.UserVolumeMountPoint + "/" + user.Name(),

@@ -4,6 +4,7 @@ package talossim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -82,11 +83,29 @@ func (n *Node) installUpgrade(image osImage) int32 {
 	return code
 }
 
-// validateEtcdForUpgrade is what the legacy upgrade asks of a control-plane node's cluster.
+// validateEtcdForUpgrade is what the legacy upgrade asks of a control-plane node's cluster, under a lock that the cluster has
+// for this: all members must have started and be healthy, and there must not be two. The lock is held for the questions
+// alone, and whoever does not get it at once is refused: it keeps two nodes from asking at the same time, and not from
+// going down at the same time. Source: Talos, internal/app/machined/internal/server, Upgrade; internal/pkg/etcd,
+// ValidateForUpgrade.
 func (b *boot) validateEtcdForUpgrade(ctx context.Context) error {
 	etcd := b.node.member()
-	if etcd == nil || !etcd.running() {
+	if etcd == nil {
 		return errNotRunning
+	}
+	lock := b.node.world.upgradeLock(b.node.etcdAuthority())
+	if !lock.TryLock() {
+		return errors.New("failed to acquire upgrade mutex: mutex: Locked by another session")
+	}
+	defer lock.Unlock()
+	if hold := b.node.Faults().ValidationTakes; hold > 0 {
+		timer := time.NewTimer(hold)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	members, err := etcd.list(ctx, false)
 	if err != nil {
@@ -96,8 +115,11 @@ func (b *boot) validateEtcdForUpgrade(ctx context.Context) error {
 		return fmt.Errorf("etcd member count(2) is insufficient to maintain quorum if upgrade commences")
 	}
 	for _, member := range members {
-		if len(member.GetClientUrls()) == 0 {
-			return fmt.Errorf("etcd member %x is not started", member.GetId())
+		if member.GetHostname() == "" {
+			return fmt.Errorf("etcd member %016x is not started, all members must be running to perform an upgrade", member.GetId())
+		}
+		if err := etcd.healthy(ctx, member); err != nil {
+			return fmt.Errorf("etcd member %016x is not healthy; all members must be healthy to perform an upgrade: %w", member.GetId(), err)
 		}
 	}
 	return nil

@@ -54,6 +54,8 @@ type World struct {
 	// authorities are the Talos authorities whose key a running control-plane node has, by certificate. A worker gets
 	// its own certificate from such a node, so it has no API before there is one.
 	authorities map[string]*x509.CertificateAuthority
+	// upgradeLocks are those of the etcd clusters under which nodes ask whether they may upgrade.
+	upgradeLocks map[string]*sync.Mutex
 	// managers are the boots on which a cluster's controller manager runs, by the cluster's authority.
 	managers map[string]*boot
 	changed  chan struct{}
@@ -67,7 +69,7 @@ func New(options Options) (*World, error) {
 		return nil, fmt.Errorf("simulated nodes: %w", err)
 	}
 	w := &World{
-		options: options, ca: ca, changed: make(chan struct{}), managers: map[string]*boot{},
+		options: options, ca: ca, changed: make(chan struct{}), managers: map[string]*boot{}, upgradeLocks: map[string]*sync.Mutex{},
 		clusters: map[string]*etcdCluster{}, authorities: map[string]*x509.CertificateAuthority{},
 	}
 	if options.Full && options.Dir == "" {
@@ -194,6 +196,16 @@ func (w *World) cluster(ca []byte) *etcdCluster {
 		w.clusters[key] = newEtcdCluster()
 	}
 	return w.clusters[key]
+}
+
+// upgradeLock is the lock of an etcd cluster, by the authority that its members have in common.
+func (w *World) upgradeLock(key string) *sync.Mutex {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.upgradeLocks[key] == nil {
+		w.upgradeLocks[key] = &sync.Mutex{}
+	}
+	return w.upgradeLocks[key]
 }
 
 // wake lets everyone who waits look again.
