@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package talos
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	cosiapi "github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/state"
+	cosiclient "github.com/cosi-project/runtime/pkg/state/protobuf/client"
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client/dialer"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"k8s.io/utils/clock"
+)
+
+// connectBound is how long it may take to connect, the TLS handshake included.
+const connectBound = 3 * time.Second
+
+// connection is one to an address, with a certificate of one role.
+type connection struct {
+	grpc  *grpc.ClientConn
+	trace *trace
+
+	machine machineapi.MachineServiceClient
+	state   state.State
+
+	// until is when it is to be replaced, so that no connection outlives its certificate.
+	until time.Time
+
+	mu      sync.Mutex
+	uses    int
+	dropped bool
+}
+
+// dial makes a connection. Nothing is sent before the first call.
+func dial(address string, config *tls.Config, until time.Time) (*connection, error) {
+	seen := &trace{}
+
+	conn, err := grpc.NewClient("passthrough:///"+address,
+		grpc.WithTransportCredentials(&tracedCredentials{TransportCredentials: credentials.NewTLS(config), trace: seen}),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			// It minds the environment's proxy, as the rest of the manager does.
+			conn, err := dialer.DynamicProxyDialer(ctx, address)
+			seen.dialled(err)
+
+			return conn, err
+		}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			// One attempt: a connection that fails is thrown away, and the next look makes another.
+			Backoff: backoff.Config{BaseDelay: time.Minute, Multiplier: 1, MaxDelay: time.Minute}, MinConnectTimeout: connectBound,
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize)),
+		// Names come from users: no service configuration is looked up by them.
+		grpc.WithDisableServiceConfig(),
+	)
+	if err != nil {
+		return nil, err
+	}
+
+	return &connection{
+		grpc: conn, trace: seen, until: until,
+		machine: machineapi.NewMachineServiceClient(conn),
+		state:   state.WrapCore(cosiclient.NewAdapter(cosiapi.NewStateClient(conn))),
+	}, nil
+}
+
+// acquire counts one more user; false when the connection has been dropped.
+func (c *connection) acquire() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.dropped {
+		return false
+	}
+
+	c.uses++
+
+	return true
+}
+
+// release counts one user less. The last one of a dropped connection closes it.
+func (c *connection) release() {
+	c.mu.Lock()
+	c.uses--
+	last := c.dropped && c.uses == 0
+	c.mu.Unlock()
+
+	if last {
+		_ = c.grpc.Close() // it is closed or was: there is nothing else to say
+	}
+}
+
+// drop lets nobody use the connection any more, and closes it when nobody does.
+func (c *connection) drop() {
+	c.mu.Lock()
+	last := !c.dropped && c.uses == 0
+	c.dropped = true
+	c.mu.Unlock()
+
+	if last {
+		_ = c.grpc.Close() // as above
+	}
+}
+
+// fresh tells whether the connection may be used for another look.
+func (c *connection) fresh(clock clock.PassiveClock) bool { return clock.Now().Before(c.until) }
+
+// trace is what is known of why a connection failed: gRPC itself tells it in prose alone.
+type trace struct {
+	mu        sync.Mutex
+	dial      error
+	handshake error
+	alert     tls.AlertError
+	connected bool
+}
+
+// failure is a copy of a trace.
+type failure struct {
+	dial, handshake error
+	alert           tls.AlertError
+	connected       bool
+}
+
+func (t *trace) failure() failure {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	return failure{dial: t.dial, handshake: t.handshake, alert: t.alert, connected: t.connected}
+}
+
+func (t *trace) dialled(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	t.dial, t.handshake, t.alert, t.connected = err, nil, 0, false
+}
+
+func (t *trace) shook(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	t.handshake, t.connected = err, err == nil
+
+	if alert, ok := alertOf(err); ok {
+		t.alert = alert
+	}
+}
+
+func (t *trace) read(err error) {
+	if alert, ok := alertOf(err); ok {
+		t.mu.Lock()
+		t.alert = alert
+		t.mu.Unlock()
+	}
+}
+
+// tracedCredentials are credentials that remember what went wrong.
+type tracedCredentials struct {
+	credentials.TransportCredentials
+
+	trace *trace
+}
+
+func (c *tracedCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	c.trace.shook(err)
+
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return &tracedConn{Conn: conn, trace: c.trace}, info, nil
+}
+
+func (c *tracedCredentials) Clone() credentials.TransportCredentials {
+	return &tracedCredentials{TransportCredentials: c.TransportCredentials.Clone(), trace: c.trace}
+}
+
+// tracedConn remembers the alert by which a node refuses a client: in TLS 1.3 it comes after the client's part of the handshake.
+type tracedConn struct {
+	net.Conn
+
+	trace *trace
+}
+
+func (c *tracedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.trace.read(err)
+	}
+
+	return n, err
+}
+
+// Alerts by which a peer refuses a certificate. Source: RFC 8446, section 6.
+const (
+	alertBadCertificate      tls.AlertError = 42
+	alertCertificateExpired  tls.AlertError = 45
+	alertUnknownAuthority    tls.AlertError = 48
+	alertCertificateRequired tls.AlertError = 116
+)
+
+// alertOf finds the alert that a peer sent. The standard library has a type for alerts and gives those of a connection without it: they
+// are told apart by its own table of their texts.
+func alertOf(err error) (tls.AlertError, bool) {
+	remote, ok := errors.AsType[*net.OpError](err)
+	if !ok || remote.Op != "remote error" || remote.Err == nil {
+		return 0, false
+	}
+
+	for _, alert := range []tls.AlertError{alertBadCertificate, alertCertificateExpired, alertUnknownAuthority, alertCertificateRequired} {
+		if remote.Err.Error() == alert.Error() {
+			return alert, true
+		}
+	}
+
+	return 0, false
+}
