@@ -21,6 +21,7 @@ import (
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
@@ -63,7 +64,7 @@ type attempt struct {
 // management cluster. Nothing else of the objects is changed or read. It returns the Movable condition, nil when none of the objects exists.
 func (l *Labeller) Label(ctx context.Context, namespace string, paused []string, keys ...machineconfig.ObjectKey) (*metav1.Condition, error) {
 	var (
-		faults reporting.Findings
+		faults prose.Findings
 		reason string
 		exist  bool
 	)

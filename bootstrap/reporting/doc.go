@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reporting is what the reconcilers of kinds that are reported on have in common: messages that are the same for the same facts,
-// a status in one patch, and watches that gather changes. It is not pure; bootstrap's reconcilers import it.
+// Package reporting is what the reconcilers of kinds that are reported on have in common: why an object targets nothing, a status in
+// one patch, and watches that gather changes. It is not pure; bootstrap's reconcilers import it.
 //
-//	message.go  what a condition says of several faults
 //	target.go   why an object targets no Cluster
 //	status.go   the Paused condition and the write of a status
 //	watches.go  which object wakes which

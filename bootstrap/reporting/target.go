@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/suggest"
 )
 
@@ -37,5 +38,5 @@ func NoCluster(target bootstrapv1.ClusterTargeting, namespace string, clusters [
 		return message + ", nor any other"
 	}
 
-	return fmt.Sprintf("%s; there are %s", message, Names(names))
+	return fmt.Sprintf("%s; there are %s", message, prose.Names(names))
 }

@@ -11,15 +11,16 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // report sets the conditions.
 func report(config *bootstrapv1.TalosClusterConfig, seen observation, found judgement) {
 	registries := reporting.Condition(bootstrapv1.RegistriesResolvedCondition, metav1.ConditionTrue,
-		bootstrapv1.RegistriesResolvedReason, reporting.Named(found.warnings))
+		bootstrapv1.RegistriesResolvedReason, prose.Named(found.warnings))
 	if len(found.registries) > 0 {
 		registries = reporting.Condition(bootstrapv1.RegistriesResolvedCondition, metav1.ConditionFalse,
-			bootstrapv1.RegistriesInvalidReason, reporting.Named(found.registries))
+			bootstrapv1.RegistriesInvalidReason, prose.Named(found.registries))
 	}
 
 	bundle, bundleFault := bundleCondition(seen, found)
@@ -36,7 +37,7 @@ func bundleCondition(seen observation, found judgement) (condition metav1.Condit
 		return reporting.Condition(bootstrapv1.SecretsBundleAvailableCondition, status, reason, message)
 	}
 
-	var faults, pending reporting.Findings
+	var faults, pending prose.Findings
 
 	reason := ""
 
@@ -90,5 +91,5 @@ func readyCondition(seen observation, found judgement, bundleFault string) metav
 		return reporting.Condition(bootstrapv1.TalosClusterConfigReadyCondition, metav1.ConditionTrue, bootstrapv1.TalosClusterConfigReadyReason, "")
 	}
 
-	return reporting.Condition(bootstrapv1.TalosClusterConfigReadyCondition, metav1.ConditionFalse, reason, reporting.Named(faults))
+	return reporting.Condition(bootstrapv1.TalosClusterConfigReadyCondition, metav1.ConditionFalse, reason, prose.Named(faults))
 }

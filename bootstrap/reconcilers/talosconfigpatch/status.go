@@ -14,6 +14,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/targeting"
 )
 
@@ -48,7 +49,7 @@ func validCondition(found *findings) metav1.Condition {
 
 	switch {
 	case len(alone) > 0:
-		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchInvalidReason, reporting.Named(alone))
+		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchInvalidReason, prose.Named(alone))
 	case !found.own.Empty():
 		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchInvalidReason, found.own.String())
 	case !found.foreign.Empty():
@@ -83,7 +84,7 @@ func effectiveCondition(patch *bootstrapv1.TalosConfigPatch, found *findings, cl
 
 	switch {
 	case len(found.ineffective) > 0:
-		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchIneffectiveReason, "Changes nothing on "+reporting.Names(found.ineffective))
+		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchIneffectiveReason, "Changes nothing on "+prose.Names(found.ineffective))
 	case found.failed > 0:
 		return of(metav1.ConditionUnknown, bootstrapv1.TalosConfigPatchMachinesNotRenderedReason,
 			fmt.Sprintf("%d of %d machines do not render, see the condition %s", found.failed, found.selected, bootstrapv1.TalosConfigPatchValidCondition))
@@ -125,5 +126,5 @@ func unselected(patch *bootstrapv1.TalosConfigPatch, clusters []clusterv1.Cluste
 		selection = " that machineSelector selects"
 	}
 
-	return bootstrapv1.TalosConfigPatchNoMachinesReason, fmt.Sprintf("Cluster %s has no machine%s", reporting.Names(targeted), selection)
+	return bootstrapv1.TalosConfigPatchNoMachinesReason, fmt.Sprintf("Cluster %s has no machine%s", prose.Names(targeted), selection)
 }

@@ -14,9 +14,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // maxRendered is for how many groups of machines a patch has renders made. A patch with more is one on machines of which no two are alike.
@@ -48,7 +48,7 @@ type findings struct {
 	selected, applied, rendered, failed int32
 
 	// own faults are those of the patch on a machine, foreign ones those of other objects.
-	own, foreign reporting.Findings
+	own, foreign prose.Findings
 
 	// ineffective are machines on which the patch changes nothing.
 	ineffective []string

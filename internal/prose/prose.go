@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reporting
+package prose
 
 import (
 	"fmt"
@@ -29,25 +29,30 @@ func Shorten(text string) string {
 }
 
 // Named is the parts, each once, shortened, sorted and capped ("a; b; and 3 more"): the same parts give the same message in any order.
-func Named(parts []string) string { return list(parts, "; ", "; and %d more") }
+func Named(parts []string) string { return list(sorted(parts), "; ", "; and %d more") }
 
 // Names is Named for names: "a, b and 3 more".
-func Names(names []string) string { return list(names, ", ", " and %d more") }
+func Names(names []string) string { return list(sorted(names), ", ", " and %d more") }
+
+// InOrder is Named without sorting, for parts of which the first matters most.
+func InOrder(parts []string) string { return list(parts, "; ", "; and %d more") }
+
+func sorted(parts []string) []string { return slices.Sorted(slices.Values(parts)) }
 
 func list(parts []string, separator, more string) string {
-	parts = slices.Clone(parts)
-	for i, part := range parts {
-		parts[i] = Shorten(part)
+	each := make([]string, 0, len(parts))
+
+	for _, part := range parts {
+		if part = Shorten(part); !slices.Contains(each, part) {
+			each = append(each, part)
+		}
 	}
 
-	slices.Sort(parts)
-	parts = slices.Compact(parts)
-
-	if rest := len(parts) - maxNamed; rest > 0 {
-		return strings.Join(parts[:maxNamed], separator) + fmt.Sprintf(more, rest)
+	if rest := len(each) - maxNamed; rest > 0 {
+		return strings.Join(each[:maxNamed], separator) + fmt.Sprintf(more, rest)
 	}
 
-	return strings.Join(parts, separator)
+	return strings.Join(each, separator)
 }
 
 // Findings are messages with the objects for which they were found. The zero value is empty.
