@@ -26,6 +26,10 @@ const PreTerminateHookAnnotation = clusterv1.PreTerminateDeleteHookAnnotationPre
 // commas between them: "8e9e05c52164694d". By it a member is removed when its node no longer answers.
 const EtcdMembersAnnotation = "controlplane.ichor.maesh.dev/etcd-members"
 
+// HadAddressAnnotation on a Machine says that it has had an address, whatever its value: a node may run on it, with etcd data. Etcd is not
+// bootstrapped before each such machine has said that it has none, also when the Machine's status is lost in a move.
+const HadAddressAnnotation = "controlplane.ichor.maesh.dev/had-address"
+
 // Annotations that follow a remediation, as JSON: {"machine":"cp-x7k2p","timestamp":"2026-01-02T03:04:05Z","retryCount":1}.
 const (
 	// RemediationInProgressAnnotation on the TalosControlPlane says which Machine is being replaced because it was unhealthy. It is

@@ -13,6 +13,7 @@ const LockLabel = "ichor.maesh.dev/lock"
 
 // NodeOperationsSpec says how the nodes of a Cluster may be disturbed: upgrades, config changes and reboots.
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.order) || !has(self.order.pools) || self.order.pools.all(name, has(self.pools) && self.pools.exists(pool, pool.name == name))",fieldPath=".order.pools",message="order.pools names a pool that is not in pools: add it there, or take it out of order.pools"
 type NodeOperationsSpec struct {
 	// mode Automatic, the default, does what is due. PlanOnly says what it would do.
 	// +optional
@@ -64,7 +65,7 @@ type NodeOperationsSpec struct {
 	// +optional
 	StorageSafety StorageSafety `json:"storageSafety,omitempty"`
 
-	// pools have other settings for the machines that they select; the first that matches wins.
+	// pools have other settings for the machines that they select; the first that matches wins. What a pool does not say is as above.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -146,7 +147,7 @@ type MaintenanceWindow struct {
 type NodeOrder struct {
 	// pools are names of nodeOperations.pools, in the order in which they are done; the others come after them.
 	// +optional
-	// +listType=atomic
+	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -239,7 +240,8 @@ type DrainSpec struct {
 	SkipSelectors []metav1.LabelSelector `json:"skipSelectors,omitempty"`
 }
 
-// NodeOperationsPool has other settings for the machines that it selects.
+// NodeOperationsPool has other settings for the machines that it selects. Order, gates, storage safety and snapshots of etcd are matters of
+// the whole Cluster.
 type NodeOperationsPool struct {
 	// name of the pool.
 	// +required
@@ -255,6 +257,39 @@ type NodeOperationsPool struct {
 	// MachineDeployment.
 	// +optional
 	Strategy PoolStrategy `json:"strategy,omitempty"`
+
+	// mode of the pool. Automatic does not override a nodeOperations.mode of PlanOnly.
+	// +optional
+	Mode NodeOperationsMode `json:"mode,omitempty"`
+
+	// maxUnavailableWorkers is how many workers of the pool may be unavailable at a time: a number, or a percentage of the pool's
+	// workers, rounded down and at least 1. The limit for all workers holds as well. Unset: only that.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9]|[1-9][0-9]|100)%$')",message="maxUnavailableWorkers must be at least 1, or a percentage from 1% to 100%"
+	MaxUnavailableWorkers *intstr.IntOrString `json:"maxUnavailableWorkers,omitempty"`
+
+	// windows of the pool, in place of nodeOperations.windows.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Windows []MaintenanceWindow `json:"windows,omitempty"`
+
+	// drain of the pool's nodes, in place of nodeOperations.drain.
+	// +optional
+	Drain DrainSpec `json:"drain,omitempty,omitzero"`
+
+	// readyTimeoutSeconds of the pool's nodes, in place of nodeOperations.readyTimeoutSeconds.
+	// +optional
+	// +kubebuilder:validation:Minimum=60
+	ReadyTimeoutSeconds int32 `json:"readyTimeoutSeconds,omitempty"`
+
+	// configChanges of the pool, in place of nodeOperations.configChanges.
+	// +optional
+	ConfigChanges ConfigChanges `json:"configChanges,omitempty"`
 }
 
 // PoolStrategy says how the nodes of a pool are brought up to date.

@@ -13,7 +13,8 @@ const (
 	// PlanProtectingReason is when a Machine gets the hook that keeps its infrastructure until its etcd member has left.
 	PlanProtectingReason = "Protecting"
 
-	// PlanRecordingReason is when something is noted down that must be known later: a machine's etcd member, a bootstrap, a remediation.
+	// PlanRecordingReason is when something is noted down that must be known later: that a machine has had an address, its etcd member, a
+	// bootstrap, a remediation.
 	PlanRecordingReason = "Recording"
 
 	// PlanInitializingReason is when the first machine is made.
@@ -88,7 +89,7 @@ const (
 	// PlanMachineDeletingReason is when a Machine is being deleted, one at a time.
 	PlanMachineDeletingReason = "MachineDeleting"
 
-	// PlanMachineUnhealthyReason is when a machine has no node, or a condition of its is not true.
+	// PlanMachineUnhealthyReason is when a machine has no node, a condition of its is not true, or its etcd member is not well.
 	PlanMachineUnhealthyReason = "MachineUnhealthy"
 
 	// PlanOperationRunningReason is when an operation in place is running on a machine.

@@ -24,8 +24,8 @@ const (
 // RolloutSpec says when and how machines are brought up to date.
 // +kubebuilder:validation:MinProperties=1
 type RolloutSpec struct {
-	// after is the time from which every Machine that was made before it is replaced, whether or not anything else has changed.
-	// With type OnDelete they are only reported as not up to date.
+	// after is the time from which every Machine that was made before it is replaced, whether or not anything else has changed, with
+	// type InPlace too. With type OnDelete they are only reported as not up to date.
 	// +optional
 	After metav1.Time `json:"after,omitempty,omitzero"`
 

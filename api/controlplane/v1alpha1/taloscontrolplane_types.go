@@ -158,10 +158,10 @@ type PlanStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
-	// message is a sentence for people: what happens and why, or what blocks it.
+	// message is a sentence for people: what happens and why, or what blocks it. Of several things it names the first five.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:MaxLength=8192
 	Message string `json:"message,omitempty"`
 
 	// since is when action or reason last changed.
@@ -182,6 +182,7 @@ type PlanStatus struct {
 // +kubebuilder:printcolumn:name="Desired",type="integer",JSONPath=".spec.replicas",description="How many machines there should be"
 // +kubebuilder:printcolumn:name="Current",type="integer",JSONPath=".status.replicas",description="How many machines there are"
 // +kubebuilder:printcolumn:name="Ready",type="integer",JSONPath=".status.readyReplicas",description="How many machines are ready"
+// +kubebuilder:printcolumn:name="Available",type="integer",JSONPath=".status.availableReplicas",description="How many machines are available"
 // +kubebuilder:printcolumn:name="Up-to-date",type="integer",JSONPath=".status.upToDateReplicas",description="How many machines are as the spec wants them"
 // +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".spec.version",description="Kubernetes version"
 // +kubebuilder:printcolumn:name="Plan",type="string",JSONPath=".status.plan.reason",description="What happens next, or what blocks it"
