@@ -3,10 +3,11 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
+
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // claim is a member list and the machines whose nodes report it.
@@ -16,15 +17,18 @@ type claim struct {
 	others  int     // those that are not
 }
 
-// key identifies a list: who is in it, and who has a vote.
-func key(members []Member) string {
-	var b strings.Builder
+// same is true for lists, each in order, that have the same members and the same voters.
+func same(a, b []Member) bool {
+	return slices.EqualFunc(a, b, func(a, b Member) bool { return a.ID == b.ID && a.Learner == b.Learner })
+}
 
-	for _, m := range members {
-		fmt.Fprintf(&b, "%x:%t;", uint64(m.ID), m.Learner)
+// ordered is a list in order. The list itself stays as it is.
+func ordered(members []Member) []Member {
+	if slices.IsSortedFunc(members, byID) {
+		return members
 	}
 
-	return b.String()
+	return slices.SortedFunc(slices.Values(members), byID)
 }
 
 // agree finds the list that counts.
@@ -65,7 +69,7 @@ func (c *Cluster) agree(hosts []Host) []Member {
 
 	if behind := dissenters(list, hosts); len(behind) > 0 {
 		c.Agreement = Unsettled
-		c.Problem = fmt.Sprintf("the etcd members of %s have another member list than the quorum has", names(behind))
+		c.Problem = fmt.Sprintf("the etcd members of %s have another member list than the quorum has", prose.Names(behind))
 	}
 
 	return list.members
@@ -73,7 +77,7 @@ func (c *Cluster) agree(hosts []Host) []Member {
 
 // claimsOf groups the nodes by the lists that they report. The list that most of its voters report comes first.
 func claimsOf(hosts []Host) []*claim {
-	found := map[string]*claim{}
+	var found []*claim
 
 	for i := range hosts {
 		view := &hosts[i].View
@@ -81,34 +85,40 @@ func claimsOf(hosts []Host) []*claim {
 			continue
 		}
 
-		members := slices.SortedFunc(slices.Values(view.Members), byID)
-		id := key(members)
+		members := ordered(view.Members)
 
-		if found[id] == nil {
-			found[id] = &claim{members: members}
+		at := slices.IndexFunc(found, func(each *claim) bool { return same(each.members, members) })
+		if at < 0 {
+			at = len(found)
+			found = append(found, &claim{members: members})
 		}
 
 		if voter(members, view.Self) {
-			found[id].hosts = append(found[id].hosts, &hosts[i])
+			found[at].hosts = append(found[at].hosts, &hosts[i])
 		} else {
-			found[id].others++
+			found[at].others++
 		}
 	}
 
-	out := make([]*claim, 0, len(found))
-	for _, id := range slices.Sorted(maps.Keys(found)) {
-		out = append(out, found[id])
-	}
-
-	slices.SortStableFunc(out, func(a, b *claim) int {
-		if len(a.hosts) != len(b.hosts) {
-			return len(b.hosts) - len(a.hosts)
-		}
-
-		return b.others - a.others
+	// The last comparison has no meaning but that the order of hosts makes no difference.
+	slices.SortFunc(found, func(a, b *claim) int {
+		return cmp.Or(len(b.hosts)-len(a.hosts), b.others-a.others, slices.CompareFunc(a.members, b.members, byIDAndVote))
 	})
 
-	return out
+	return found
+}
+
+func byIDAndVote(a, b Member) int {
+	switch {
+	case a.ID != b.ID:
+		return byID(a, b)
+	case a.Learner == b.Learner:
+		return 0
+	case a.Learner:
+		return 1
+	default:
+		return -1
+	}
 }
 
 func voter(members []Member, id MemberID) bool {
@@ -117,29 +127,36 @@ func voter(members []Member, id MemberID) bool {
 
 // quorum is the leader that a quorum of the list's voters follows.
 func (l *claim) quorum() (MemberID, bool) {
-	following := map[MemberID]map[MemberID]bool{}
-
-	for _, host := range l.hosts {
-		leader := host.View.Leader
-		if !voter(l.members, leader) {
-			continue
-		}
-
-		if following[leader] == nil {
-			following[leader] = map[MemberID]bool{}
-		}
-
-		// By member, since two machines may show the same node for a while.
-		following[leader][host.View.Self] = true
-	}
-
-	for leader, members := range following {
-		if len(members) >= Quorum(l.voters()) {
-			return leader, true
-		}
+	if leader, most := l.followed(); most >= Quorum(l.voters()) {
+		return leader, true
 	}
 
 	return 0, false
+}
+
+// followed is the leader that most of the list's voters follow, and how many. Voters are counted by member, since two machines may show the
+// same node for a while.
+func (l *claim) followed() (leader MemberID, most int) {
+	for i, host := range l.hosts {
+		if !voter(l.members, host.View.Leader) {
+			continue
+		}
+
+		followers := 0
+
+		for j, other := range l.hosts {
+			first := slices.IndexFunc(l.hosts, func(h *Host) bool { return h.View.Self == other.View.Self && h.View.Leader == host.View.Leader })
+			if first == j {
+				followers++
+			}
+		}
+
+		if followers > most {
+			leader, most = l.hosts[i].View.Leader, followers
+		}
+	}
+
+	return leader, most
 }
 
 func (l *claim) voters() int {
@@ -157,23 +174,9 @@ func (l *claim) voters() int {
 // shortfall says why a list has no quorum.
 func (l *claim) shortfall() string {
 	voters := l.voters()
+	_, followers := l.followed()
 
-	return fmt.Sprintf("%d of %d voting etcd members report the member list and follow one leader, %d are needed",
-		l.followers(), voters, Quorum(voters))
-}
-
-// followers is how many voters follow the leader that most follow.
-func (l *claim) followers() int {
-	following, most := map[MemberID]int{}, 0
-
-	for _, host := range l.hosts {
-		if voter(l.members, host.View.Leader) {
-			following[host.View.Leader]++
-			most = max(most, following[host.View.Leader])
-		}
-	}
-
-	return most
+	return fmt.Sprintf("%d of %d voting etcd members report the member list and follow one leader, %d are needed", followers, voters, Quorum(voters))
 }
 
 func (l *claim) reporters() string {
@@ -182,22 +185,20 @@ func (l *claim) reporters() string {
 		out = append(out, host.Name)
 	}
 
-	return "that of " + names(out)
+	return "that of " + prose.Names(out)
 }
 
-// dissenters are the machines whose nodes are voters of the list and report another one.
+// dissenters are the machines whose nodes report another list than this one, and have a vote by either.
 func dissenters(list *claim, hosts []Host) []string {
-	want := key(list.members)
-
 	var out []string
 
 	for i := range hosts {
 		view := &hosts[i].View
-		if !view.Answered || len(view.Members) == 0 || !voter(list.members, view.Self) {
+		if !view.Answered || len(view.Members) == 0 || same(list.members, ordered(view.Members)) {
 			continue
 		}
 
-		if key(slices.SortedFunc(slices.Values(view.Members), byID)) != want {
+		if voter(list.members, view.Self) || voter(view.Members, view.Self) {
 			out = append(out, hosts[i].Name)
 		}
 	}

@@ -5,8 +5,6 @@ package etcd
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 )
 
 // Agreement says how far the nodes agree on the members.
@@ -22,10 +20,10 @@ const (
 	// Divided is when two different clusters each have a quorum. Only people can mend that.
 	Divided
 
-	// Unsettled is when there is a quorum for one list, and a voter of it that answers has another one still.
+	// Unsettled is when there is a quorum for one list, and a node that has a vote by it, or by its own, has another one still, or already.
 	Unsettled
 
-	// Agreed is when a quorum of a list's own voters reports it, and no voter that answers disagrees.
+	// Agreed is when a quorum of a list's own voters reports it, and no node that has a vote disagrees.
 	Agreed
 )
 
@@ -36,7 +34,7 @@ const (
 	// NoEvidence is a member that no machine is known to have.
 	NoEvidence Evidence = iota
 
-	// ByNameOrAddress is a member whose name or whose address is a machine's. It keeps the member from being an orphan.
+	// ByNameOrAddress is a member whose name or whose address is a machine's that does not deny it. It keeps the member from being an orphan.
 	ByNameOrAddress
 
 	// ByNameAndAddress is a member whose address is one machine's alone, and whose name too, unless it has not started.
@@ -61,6 +59,17 @@ type MemberState struct {
 	// Host is the name of the machine that the member is on, by Evidence; empty without any.
 	Host     string
 	Evidence Evidence
+
+	// Candidates are all machines that the member may be on when its Evidence is ByNameOrAddress.
+	Candidates []string
+
+	// Left is true for a member by record whose machine's node says that it runs another, or has no etcd data: it lost its data, and the
+	// member with it.
+	Left bool
+
+	// Pending is true for a member that has not started, at whose address a node says that it has no etcd data: it is about to start there, or
+	// the address was another machine's and it never will.
+	Pending bool
 
 	// Problem says why the member does not count as healthy; empty when it does.
 	Problem string
@@ -166,18 +175,21 @@ func (c Cluster) MembersOf(host string) []MemberState {
 	return out
 }
 
-// Unowned are the members that no machine certainly has. Those whose Evidence is ByNameOrAddress may be that machine's.
+// Unowned are the members that no machine certainly has, or has lost. Those whose Evidence is ByNameOrAddress may be a machine's.
 func (c Cluster) Unowned() []MemberState {
 	var out []MemberState
 
 	for _, m := range c.Members {
-		if m.Evidence < ByNameAndAddress {
+		if m.Evidence < ByNameAndAddress || m.Left {
 			out = append(out, m)
 		}
 	}
 
 	return out
 }
+
+// Orphan is true for a member that no machine has.
+func (m MemberState) Orphan() bool { return m.Evidence == NoEvidence || m.Left }
 
 // Accounted says whether a machine's part in etcd is known: it has a member for certain, or its node says that it has no etcd data, or
 // the member that it had is in the list no longer.
@@ -206,19 +218,6 @@ func count(members []MemberState, ok func(MemberState) bool) int {
 	}
 
 	return n
-}
-
-// names lists things for people: sorted, and the first five.
-func names(all []string) string {
-	const most = 5
-
-	slices.Sort(all)
-
-	if len(all) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
-	}
-
-	return strings.Join(all, ", ")
 }
 
 func byID(a, b Member) int { return cmp.Compare(a.ID, b.ID) }

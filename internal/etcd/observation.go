@@ -73,7 +73,7 @@ type View struct {
 	// Self is the ID of the node's own member; zero when etcd does not run there or has not said.
 	Self MemberID
 
-	// Members is the member list as this node has it; empty when etcd does not run there.
+	// Members is the member list as this node has it; empty when etcd does not run there, or its member is a learner, which does not say.
 	Members []Member
 
 	// Leader is the leader that the node follows, or zero.
@@ -82,7 +82,8 @@ type View struct {
 	// Applied is the raft index up to which the node has applied the log.
 	Applied uint64
 
-	// Errors are what etcd says is wrong with the node's own member.
+	// Errors are those of etcd's Status. It repeats there every alarm of every member, and that there is no leader: they count only while
+	// nobody reports an alarm.
 	Errors []string
 
 	// Alarms of the whole cluster, as the node has them.

@@ -3,8 +3,11 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // Reason is why a Verdict is as it is.
@@ -94,8 +97,9 @@ func (c Cluster) MaySpare(id MemberID) Verdict {
 	return verdict
 }
 
-// MayAdd says whether a member may be added now. Yes means that a quorum is healthy even if the new member never starts, but for the
-// second member of all, for which there is no such thing.
+// MayAdd says whether a member may be added now. Yes means that every voter is healthy: then the quorum is healthy even if the new member
+// never starts, but for the second member of all, for which there is no such thing. A quorum of the later members would be enough for etcd of
+// now; that of Talos 1.12 and 1.13 (3.6.7, 3.6.9) takes no member in while it is not connected to every voter, and whoever asks waits in vain.
 func (c Cluster) MayAdd() Verdict {
 	if verdict := c.trusted(); !verdict.OK {
 		return verdict
@@ -109,19 +113,11 @@ func (c Cluster) MayAdd() Verdict {
 		return no(AlarmRaised, "etcd member %s has the alarm %s", c.Alarms[0].Member, c.Alarms[0].Type)
 	}
 
-	voters := c.Voters()
-	needed := Quorum(voters + 1)
-
-	if voters == 1 {
-		needed = 1
+	if c.Healthy() < c.Voters() {
+		return no(QuorumAtRisk, "etcd takes no member in before every voting one is healthy, and %d of %d are: %s", c.Healthy(), c.Voters(), c.complaints(0))
 	}
 
-	if c.Healthy() < needed {
-		return no(QuorumAtRisk, "with one more etcd member, %d of %d voting members must be healthy and %d are: %s",
-			needed, voters+1, c.Healthy(), c.complaints(0))
-	}
-
-	return Verdict{OK: true, Reason: OK, Message: fmt.Sprintf("%d of %d voting etcd members are healthy", c.Healthy(), voters)}
+	return Verdict{OK: true, Reason: OK, Message: fmt.Sprintf("%d of %d voting etcd members are healthy", c.Healthy(), c.Voters())}
 }
 
 // HasQuorum says whether a quorum of the members is healthy now.
@@ -156,19 +152,10 @@ func (c Cluster) Heirs(of MemberID, preferred []string) []MemberState {
 		}
 	}
 
-	slices.SortStableFunc(out, func(a, b MemberState) int {
-		if ra, rb := rank(a), rank(b); ra != rb {
-			return ra - rb
-		}
+	applied := func(m MemberState) uint64 { return c.hosts[m.Host].View.Applied }
 
-		switch va, vb := c.hosts[a.Host].View.Applied, c.hosts[b.Host].View.Applied; {
-		case va > vb:
-			return -1
-		case va < vb:
-			return 1
-		default:
-			return 0
-		}
+	slices.SortStableFunc(out, func(a, b MemberState) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(applied(b), applied(a)))
 	})
 
 	return out
@@ -182,10 +169,9 @@ func (c Cluster) trusted() Verdict {
 	case Unsettled:
 		return no(MembersChanging, "%s", c.Problem)
 	case NoMembers, NoQuorum, Divided:
-		return no(MembersUnknown, "%s", c.Problem)
-	default:
-		return no(MembersUnknown, "unknown state of etcd")
 	}
+
+	return no(MembersUnknown, "%s", c.Problem)
 }
 
 // joining is a member beside one that has not become a voter, or has not started.
@@ -213,5 +199,5 @@ func (c Cluster) complaints(beside MemberID) string {
 		return "there are too few"
 	}
 
-	return names(out)
+	return prose.Names(out)
 }

@@ -3,6 +3,7 @@
 package etcd_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,6 +23,16 @@ func unstarted(i int) etcd.Member {
 	m.Name = ""
 
 	return m
+}
+
+// repeated is an alarm as etcd shows it: in the list of alarms, and in the status of each member, whosoever it is.
+func repeated(hosts []etcd.Host, alarm etcd.Alarm) []etcd.Host {
+	for i := range hosts {
+		hosts[i].View.Alarms = []etcd.Alarm{alarm}
+		hosts[i].View.Errors = []string{fmt.Sprintf("memberID:%d alarm:%s ", alarm.Member, alarm.Type)}
+	}
+
+	return hosts
 }
 
 // want is what a verdict says.
@@ -99,7 +110,7 @@ func TestMayRemove(t *testing.T) {
 		},
 		"another is corrupt": {
 			edited(world(3), "cp1", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 3, Type: "CORRUPT"}} }), 2,
-			want{etcd.QuorumAtRisk, "without etcd member 2 (Machine cp2), 1 of 2 voting members would be healthy and 2 are needed: 3 (Machine cp3) alarm CORRUPT"},
+			want{etcd.QuorumAtRisk, "without etcd member 2 (Machine cp2), 1 of 2 voting members would be healthy and 2 are needed: 3 (Machine cp3) has the alarm CORRUPT"},
 		},
 		"the corrupt one": {
 			edited(world(3), "cp1", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 3, Type: "CORRUPT"}} }), 3, want{reason: etcd.OK},
@@ -109,7 +120,14 @@ func TestMayRemove(t *testing.T) {
 		},
 		"another is too far behind": {
 			edited(world(3), "cp1", func(h *etcd.Host) { h.View.Applied = 20_000 }), 1,
-			want{etcd.QuorumAtRisk, "without etcd member 1 (Machine cp1), 0 of 2 voting members would be healthy and 2 are needed: 2 (Machine cp2) is 19000 entries behind, 3 (Machine cp3) is 19000 entries behind"},
+			want{etcd.QuorumAtRisk, "without etcd member 1 (Machine cp1), 0 of 2 voting members would be healthy and 2 are needed: 2 (Machine cp2) is more than 10000 entries behind, 3 (Machine cp3) is more than 10000 entries behind"},
+		},
+		"an alarm that every member's status repeats": {
+			repeated(world(3), etcd.Alarm{Member: 3, Type: "NOSPACE"}), 3, want{reason: etcd.OK},
+		},
+		"a well one while another has that alarm": {
+			repeated(world(3), etcd.Alarm{Member: 3, Type: "NOSPACE"}), 2,
+			want{etcd.QuorumAtRisk, "without etcd member 2 (Machine cp2), 1 of 2 voting members would be healthy and 2 are needed: 3 (Machine cp3) has the alarm NOSPACE"},
 		},
 		"another has errors": {
 			edited(world(3), "cp3", func(h *etcd.Host) { h.View.Errors = []string{"etcdserver: no leader"} }), 2,
@@ -136,14 +154,17 @@ func TestMayAdd(t *testing.T) {
 		hosts []etcd.Host
 		want  want
 	}{
-		"to one":           {world(1), want{reason: etcd.OK}},
-		"to two":           {world(2), want{reason: etcd.OK}},
-		"to three":         {world(3), want{reason: etcd.OK}},
-		"to four of five":  {silent(world(5), "cp5"), want{reason: etcd.OK}},
-		"to three of five": {silent(world(5), "cp4", "cp5"), want{etcd.QuorumAtRisk, "with one more etcd member, 4 of 6 voting members must be healthy and 3 are: 4 (Machine cp4) its node does not answer: connection refused, 5 (Machine cp5) its node does not answer: connection refused"}},
+		"to one":   {world(1), want{reason: etcd.OK}},
+		"to two":   {world(2), want{reason: etcd.OK}},
+		"to three": {world(3), want{reason: etcd.OK}},
+		"to four of five": {
+			silent(world(5), "cp5"),
+			want{etcd.QuorumAtRisk, "etcd takes no member in before every voting one is healthy, and 4 of 5 are: 5 (Machine cp5) its node does not answer: connection refused"},
+		},
+		"to three of five": {silent(world(5), "cp4", "cp5"), want{etcd.QuorumAtRisk, "etcd takes no member in before every voting one is healthy, and 3 of 5 are: 4 (Machine cp4) its node does not answer: connection refused, 5 (Machine cp5) its node does not answer: connection refused"}},
 		"to two of three": {
 			silent(world(3), "cp3"),
-			want{etcd.QuorumAtRisk, "with one more etcd member, 3 of 4 voting members must be healthy and 2 are: 3 (Machine cp3) its node does not answer: connection refused"},
+			want{etcd.QuorumAtRisk, "etcd takes no member in before every voting one is healthy, and 2 of 3 are: 3 (Machine cp3) its node does not answer: connection refused"},
 		},
 		"while one learns": {with(world(3), learner(4)), want{etcd.MembersChanging, `etcd member 4 ("cp4") is still joining`}},
 		"no space": {

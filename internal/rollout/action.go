@@ -3,9 +3,7 @@
 package rollout
 
 import (
-	"fmt"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/maesh-dev/ichor/internal/etcd"
@@ -19,12 +17,12 @@ type Decision struct {
 	// Reason is one of the Plan...Reason constants of the TalosControlPlane's API.
 	Reason string
 
-	// Message says what happens and why, or what blocks it and what helps. It has no secrets and no relative times, and is the same as
-	// long as the facts are.
+	// Message says what happens and why, or what blocks it and what helps. It has no secrets and no relative times, is the same as long as
+	// the facts are, and fits into status.plan.message.
 	Message string
 
-	// RetryAfter is when to look again although nothing that is watched has changed. Zero: not before something changes. An action
-	// changes something.
+	// RetryAfter is when to look again although nothing that is watched has changed. It is never zero: nobody watches what nodes and etcd
+	// do, and periods of grace, certificates and spec.rollout.after come due by themselves.
 	RetryAfter time.Duration
 
 	// Remediation says what is done about an unhealthy machine, for its OwnerRemediated condition. Nil when there is none.
@@ -58,6 +56,9 @@ type (
 	// AddHook puts our pre-terminate hook on a Machine.
 	AddHook struct{ Machine string }
 
+	// RecordAddress notes down on a Machine that it has had an address, with HadAddressAnnotation.
+	RecordAddress struct{ Machine string }
+
 	// RecordMember notes down on a Machine which etcd member its node says it is.
 	RecordMember struct {
 		Machine string
@@ -65,7 +66,7 @@ type (
 	}
 
 	// RecordBootstrap writes the record of the bootstrap, to the secrets bundle's Secret first and then to the control plane, each only
-	// if what is there is still what the Snapshot has.
+	// if what is there is still what the Snapshot has. It is not asked for while the secrets cannot be used.
 	RecordBootstrap struct{ Record BootstrapRecord }
 
 	// Bootstrap calls Talos' Bootstrap on a machine. An answer that there is data already is a success: the record is the machine's.
@@ -127,6 +128,7 @@ func (Rest) isAction()                {}
 func (Wait) isAction()                {}
 func (AdoptMachine) isAction()        {}
 func (AddHook) isAction()             {}
+func (RecordAddress) isAction()       {}
 func (RecordMember) isAction()        {}
 func (RecordBootstrap) isAction()     {}
 func (Bootstrap) isAction()           {}
@@ -156,21 +158,10 @@ func acts(a Action) bool {
 	switch a.(type) {
 	case Rest, Wait:
 		return false
-	case AdoptMachine, AddHook, RecordMember, RecordBootstrap, Bootstrap, CreateMachine, DeleteMachine, RecordRemediation, ClearRemediation,
-		ForwardLeadership, LeaveEtcd, RemoveEtcdMember, ReleaseHook, ReleaseHooks, DeleteMachines, ReleaseControlPlane:
+	case AdoptMachine, AddHook, RecordAddress, RecordMember, RecordBootstrap, Bootstrap, CreateMachine, DeleteMachine, RecordRemediation,
+		ClearRemediation, ForwardLeadership, LeaveEtcd, RemoveEtcdMember, ReleaseHook, ReleaseHooks, DeleteMachines, ReleaseControlPlane:
 		return true
 	}
 
 	return true
-}
-
-// listed names machines for people: the first five, in the order given.
-func listed(machines []string) string {
-	const most = 5
-
-	if len(machines) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(machines[:most], ", "), len(machines)-most)
-	}
-
-	return strings.Join(machines, ", ")
 }

@@ -4,10 +4,7 @@ package rollout_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
-	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
 	"github.com/maesh-dev/ichor/internal/rollout"
 )
@@ -19,12 +16,24 @@ func (w *world) apply(action rollout.Action, half bool) {
 
 	switch a := action.(type) {
 	case rollout.Rest, rollout.Wait:
+		return
 	case rollout.AdoptMachine:
-		w.machines[a.Machine].Ours, w.machines[a.Machine].Orphan = true, false
+		n := w.node(a.Machine)
+		n.Ours, n.Orphan = true, false
 	case rollout.AddHook:
-		w.machines[a.Machine].Hook = true
+		if n := w.node(a.Machine); n.released {
+			w.against("%s gets the hook back that was just taken off", a.Machine)
+		} else {
+			n.Hook = true
+		}
+	case rollout.RecordAddress:
+		if n := w.node(a.Machine); !n.provisioned || n.AddressRecorded {
+			w.against("an address of %s is noted down, which has none or has it noted down", a.Machine)
+		} else {
+			n.AddressRecorded = true
+		}
 	case rollout.RecordMember:
-		n := w.machines[a.Machine]
+		n := w.node(a.Machine)
 		n.RecordedMembers = append(n.RecordedMembers, a.Member)
 	case rollout.RecordBootstrap:
 		w.bundle = rollout.BootstrapMark{Set: true, Record: a.Record}
@@ -38,8 +47,7 @@ func (w *world) apply(action rollout.Action, half bool) {
 	case rollout.DeleteMachine:
 		w.delete(a.Machine)
 	case rollout.RecordRemediation:
-		record := a.Record
-		w.remediation = &record
+		w.remediate(a.Record)
 	case rollout.ClearRemediation:
 		w.remediation = nil
 	case rollout.ForwardLeadership:
@@ -54,18 +62,18 @@ func (w *world) apply(action rollout.Action, half bool) {
 		w.whole()
 
 		for _, name := range a.Machines {
-			w.machines[name].Hook = false
+			w.node(name).Hook = false
 		}
 	case rollout.DeleteMachines:
 		w.whole()
 
 		for _, name := range a.Machines {
-			w.userDeletes(w.machines[name])
+			w.userDeletes(w.node(name))
 		}
 	case rollout.ReleaseControlPlane:
 		w.whole()
 
-		if len(w.machines) > 0 {
+		if len(w.nodes) > 0 {
 			w.against("the control plane is let go with Machines left")
 		}
 
@@ -77,6 +85,10 @@ func (w *world) apply(action rollout.Action, half bool) {
 	}
 
 	w.elect()
+
+	for _, n := range w.nodes {
+		n.earlier = nil // who acts observes after that
+	}
 }
 
 func (w *world) whole() {
@@ -91,7 +103,7 @@ func (w *world) bootstrap(machine string, half bool) {
 		w.against("etcd is bootstrapped on %s without a record in both places", machine)
 	}
 
-	for _, n := range w.machines {
+	for _, n := range w.nodes {
 		if n.data {
 			w.against("etcd is bootstrapped on %s, and %s has data", machine, n.Name)
 		}
@@ -105,15 +117,17 @@ func (w *world) bootstrap(machine string, half bool) {
 		w.against("etcd is bootstrapped a second time")
 	}
 
-	n := w.machines[machine]
+	n := w.node(machine)
 	n.member, n.data = w.add(n), true
-	w.members[n.member].learner, w.members[n.member].started = false, true
+
+	m := w.memberBy(n.member)
+	m.learner, m.started = false, true
 }
 
 func (w *world) create(a rollout.CreateMachine) {
 	live, leaving := 0, 0
 
-	for _, n := range w.machines {
+	for _, n := range w.nodes {
 		if n.stage == 0 {
 			live++
 		} else {
@@ -129,20 +143,46 @@ func (w *world) create(a rollout.CreateMachine) {
 		w.against("a machine is made while another goes")
 	}
 
+	if w.busy(nil) {
+		w.against("a machine is made during an operation in place")
+	}
+
+	// A learner that joins at this moment is soon through with it. A voter that is down is not.
+	if up, all := w.voters(0); up < all && len(w.nodes) > 0 {
+		w.against("a machine is made, and %d of %d voters are down: etcd may not take it in", all-up, all)
+	}
+
 	w.made++
-	name := fmt.Sprintf("cp%02d", w.made)
-	w.machines[name] = &node{
+	name, address := fmt.Sprintf("cp%02d", w.made), fmt.Sprintf("10.0.0.%d", w.made)
+
+	if w.rng != nil && len(w.freed) > 0 && w.rng.IntN(2) == 0 {
+		address = w.freed[len(w.freed)-1]
+		w.freed = w.freed[:len(w.freed)-1]
+	}
+
+	w.nodes = append(w.nodes, &node{
 		Machine: rollout.Machine{
 			Name: name, Created: w.now, Ours: true, Hook: true, FailureDomain: a.FailureDomain, RemediationFor: a.Remediation,
 		},
-		version: w.spec.Version, template: w.template, address: fmt.Sprintf("10.0.0.%d", w.made), reachable: true, coming: 2,
+		version: w.spec.Version, template: w.template, address: address, reachable: true, coming: 2,
+	})
+}
+
+// busy is true while an operation in place runs on a machine beside one.
+func (w *world) busy(beside *node) bool {
+	for _, n := range w.nodes {
+		if n != beside && n.Operation != "" {
+			return true
+		}
 	}
+
+	return false
 }
 
 func (w *world) delete(machine string) {
-	n := w.machines[machine]
+	n := w.node(machine)
 
-	for _, other := range w.machines {
+	for _, other := range w.nodes {
 		// One that is dead may go to let another one go that waits for it.
 		if other.stage > 0 && (n.up || other.stage < len(stages)-1 || !other.Hook) {
 			w.against("%s is deleted while %s goes", machine, other.Name)
@@ -157,7 +197,32 @@ func (w *world) delete(machine string) {
 		w.against("%s is deleted, and the others are no quorum", machine)
 	}
 
+	if w.busy(nil) {
+		w.against("%s is deleted during an operation in place", machine)
+	}
+
 	w.userDeletes(n)
+}
+
+// remediate notes down which machine is replaced. One at a time is, unless it is what keeps the replacement of the last from joining.
+func (w *world) remediate(record rollout.RemediationRecord) {
+	if last := w.remediation; last != nil && last.Machine != record.Machine && w.node(last.Machine) == nil {
+		replaced := false
+		for _, n := range w.nodes {
+			replaced = replaced || (n.RemediationFor != nil && n.RemediationFor.Machine == last.Machine)
+		}
+
+		m := w.memberBy(w.node(record.Machine).member)
+		if !replaced && (m == nil || w.runs(m)) {
+			w.against("%s is replaced before there is a machine in place of %s", record.Machine, last.Machine)
+		}
+
+		if !replaced && record.RetryCount < last.RetryCount {
+			w.against("%d retries are forgotten", last.RetryCount)
+		}
+	}
+
+	w.remediation = &record
 }
 
 // forward gives leadership to the first other voter that is up, as Talos does: it does not ask for whom.
@@ -166,13 +231,19 @@ func (w *world) forward(a rollout.ForwardLeadership) {
 		w.against("leadership is forwarded by %s, which does not lead", a.Machine)
 	}
 
-	if heir := w.members[a.To]; heir == nil || heir.learner || w.machines[heir.host] == nil || !w.machines[heir.host].up {
+	if heir := w.memberBy(a.To); heir == nil || heir.learner || !w.runs(heir) {
 		w.against("leadership is meant for a member that cannot take it")
 	}
 
-	for _, id := range slices.Sorted(maps.Keys(w.members)) {
-		if m := w.members[id]; id != a.From && !m.learner && w.machines[m.host] != nil && w.machines[m.host].up {
-			w.leader = id
+	if n := w.node(a.Machine); n.forwardFails {
+		n.ForwardFailed = true
+
+		return
+	}
+
+	for _, m := range w.members {
+		if m.id != a.From && !m.learner && w.runs(m) {
+			w.leader = m.id
 
 			return
 		}
@@ -180,13 +251,17 @@ func (w *world) forward(a rollout.ForwardLeadership) {
 }
 
 func (w *world) leave(a rollout.LeaveEtcd) {
-	n := w.machines[a.Machine]
+	n := w.node(a.Machine)
 	if n.stage != len(stages)-1 {
 		w.against("the member of %s leaves before it is drained", a.Machine)
 	}
 
-	if w.leader == a.Member {
+	if w.leader == a.Member && !n.ForwardFailed && n.earlier == nil {
 		w.against("the leader leaves")
+	}
+
+	if w.busy(n) {
+		w.against("the member of %s leaves during an operation in place on another machine", a.Machine)
 	}
 
 	if n.leaveFails {
@@ -195,9 +270,9 @@ func (w *world) leave(a rollout.LeaveEtcd) {
 		return
 	}
 
-	delete(w.members, a.Member)
+	w.drop(a.Member)
 
-	n.member, n.data = 0, false
+	n.data = false
 	n.member = noMember // Talos does not join again before the next boot
 }
 
@@ -205,52 +280,50 @@ func (w *world) leave(a rollout.LeaveEtcd) {
 const noMember = etcd.MemberID(1 << 60)
 
 func (w *world) remove(a rollout.RemoveEtcdMember) {
-	through := w.machines[a.Through]
-	if through == nil || !through.up || !through.reachable || w.members[through.member] == nil || through.member == a.Member {
+	if through := w.node(a.Through); through == nil || !through.up || !through.reachable || w.memberBy(through.member) == nil || through.member == a.Member {
 		w.against("member %s is removed through %s, which cannot do it", a.Member, a.Through)
 	}
 
-	m := w.members[a.Member]
+	m := w.memberBy(a.Member)
 	if m == nil {
 		w.against("member %s is removed and is none", a.Member)
 
 		return
 	}
 
-	if n := w.machines[m.host]; n != nil && n.stage != len(stages)-1 {
+	n := w.node(m.host)
+	if n != nil && n.stage != len(stages)-1 {
 		w.against("the member of %s is removed, and the Machine stays", m.host)
 	}
 
-	delete(w.members, a.Member)
+	if w.busy(n) {
+		w.against("member %s is removed during an operation in place on another machine", a.Member)
+	}
+
+	w.drop(a.Member)
 }
 
 func (w *world) release(machine string) {
-	n := w.machines[machine]
+	n := w.node(machine)
 	if n.stage != len(stages)-1 {
 		w.against("%s is let go before its turn", machine)
 	}
 
-	if w.members[n.member] != nil && w.initialized {
-		w.against("%s is let go as a member of etcd", machine)
+	// One that is just joining cannot be told from one that never will. It has no vote yet.
+	m := w.memberBy(n.member)
+	if m != nil && !m.learner && w.initialized {
+		w.against("%s is let go as a voting member of etcd", machine)
 	}
 
 	if w.initialized && !w.quorum(0) {
 		w.against("%s is let go without a quorum", machine)
 	}
 
-	for _, other := range w.machines {
+	for _, other := range w.nodes {
 		if other != n && other.stage > 0 && !other.Hook {
 			w.against("%s is let go while %s goes", machine, other.Name)
 		}
 	}
 
-	n.Hook = false
-}
-
-// asked is true when a decision waits for a person.
-func asked(d rollout.Decision) bool {
-	return slices.Contains([]string{
-		controlplanev1.PlanBootstrapMachineGoneReason, controlplanev1.PlanBootstrapRecordInvalidReason, controlplanev1.PlanOnDeleteReason,
-		controlplanev1.PlanInPlaceReason, controlplanev1.PlanInPlaceImpossibleReason, controlplanev1.PlanCannotBeRemediatedReason,
-	}, d.Reason)
+	n.Hook, n.released = false, m == nil
 }

@@ -5,6 +5,7 @@ package rollout
 import (
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // bootstrap sees to it that etcd is bootstrapped once, however often the controller is killed and whatever of status is lost. The record
@@ -13,19 +14,26 @@ import (
 //
 // What it waits for is held: a machine that never comes up may be deleted, or replaced when it is unhealthy.
 func (p *planner) bootstrap() *Decision {
-	if d := p.badRecord(); d != nil {
-		return d
-	}
+	bad := p.badRecord()
 
-	if p.initialized {
+	switch {
+	case bad != nil && p.initialized: // nothing is bootstrapped any more, whatever the record says
+		p.hold(bad)
+
+		return nil
+	case bad != nil:
+		return bad
+	case p.initialized:
 		return p.recordDone()
-	}
-
-	if len(p.live) == 0 {
+	case len(p.live) == 0:
 		return nil // the first machine is made by scale
 	}
 
-	d := p.bootstrapOnce()
+	d := secretsThere(p, nil)
+	if d == nil {
+		d = p.bootstrapOnce()
+	}
+
 	if d != nil && !acts(d.Action) {
 		p.hold(d)
 
@@ -89,7 +97,7 @@ func (p *planner) callAgain(record BootstrapRecord, complete bool) *Decision {
 		return wait(controlplanev1.PlanWaitingForMachineReason, "Machine %s, on which etcd is to be bootstrapped, has not come up: %s", m.Name, m.notUp())
 	}
 
-	return do(Bootstrap{m.Name}, controlplanev1.PlanBootstrappingReason, "No machine has etcd data: bootstrap etcd on Machine %s", m.Name)
+	return do(Bootstrap{m.Name}, controlplanev1.PlanBootstrappingReason, "Every machine that has had an address says that it has no etcd data: etcd is bootstrapped on Machine %s", m.Name)
 }
 
 // badRecord stops everything when the records cannot be trusted.
@@ -127,10 +135,11 @@ func (p *planner) record() (*BootstrapRecord, bool) {
 	}
 }
 
-// recordDone completes the record once the API server has answered: it outlasts status.
+// recordDone completes the record once the API server has answered: it outlasts status. Without the Secret of the bundle half of it has no
+// place; nothing is bootstrapped then either.
 func (p *planner) recordDone() *Decision {
 	record, complete := p.record()
-	if record != nil && record.Done && complete {
+	if (record != nil && record.Done && complete) || p.ControlPlane.SecretsProblem != "" {
 		return nil
 	}
 
@@ -162,7 +171,7 @@ func (p *planner) recordedOr(record *BootstrapRecord, machine string) string {
 // holder is a machine of whoever's that has etcd data for certain.
 func (p *planner) holder() *Machine {
 	for i := range p.Machines {
-		if m := &p.Machines[i]; m.Etcd.Answered && (m.Etcd.Data == etcd.DataPresent || m.Etcd.Self != 0) {
+		if m := &p.Machines[i]; m.hasData() {
 			return m
 		}
 	}
@@ -196,12 +205,17 @@ func (p *planner) unproven() *Decision {
 	}
 
 	return wait(controlplanev1.PlanBootstrapUnprovenReason,
-		"Etcd is not bootstrapped as long as a machine that has an address does not say whether it has etcd data: %s", listed(doubtful))
+		"Etcd is not bootstrapped as long as a machine that has an address does not say whether it has etcd data: %s", prose.Names(doubtful))
 }
 
 // empty is the node's own word that it has no etcd data.
 func (m *Machine) empty() bool {
 	return m.Etcd.Answered && m.Etcd.Data == etcd.DataAbsent && m.Etcd.Self == 0
+}
+
+// hasData is the node's own word that it has.
+func (m *Machine) hasData() bool {
+	return m.Etcd.Answered && (m.Etcd.Data == etcd.DataPresent || m.Etcd.Self != 0)
 }
 
 // notUp says what keeps a machine from being bootstrapped.

@@ -3,11 +3,10 @@
 package rollout
 
 import (
-	"slices"
-
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // deletion of the whole control plane. Etcd is of no interest any more. Workers go first, since their drain needs the API server; without
@@ -23,7 +22,7 @@ func (p *planner) deletion() *Decision {
 			return d
 		}
 
-		return wait(controlplanev1.PlanWaitingForWorkersReason, "The control plane serves until the workers are gone: %s", listed(slices.Sorted(slices.Values(p.Workers))))
+		return wait(controlplanev1.PlanWaitingForWorkersReason, "The control plane serves until the workers are gone: %s", prose.Names(p.Workers))
 	}
 
 	var hooked, undeleted []string
@@ -40,11 +39,11 @@ func (p *planner) deletion() *Decision {
 
 	switch {
 	case len(hooked) > 0:
-		return do(ReleaseHooks{hooked}, controlplanev1.PlanDeletingReason, "The control plane is being deleted: %s need not leave etcd", listed(hooked))
+		return do(ReleaseHooks{hooked}, controlplanev1.PlanDeletingReason, "The control plane is being deleted: %s need not leave etcd", prose.Names(hooked))
 	case len(undeleted) > 0:
-		return do(DeleteMachines{undeleted}, controlplanev1.PlanDeletingReason, "The control plane is being deleted, and %s with it", listed(undeleted))
+		return do(DeleteMachines{undeleted}, controlplanev1.PlanDeletingReason, "The control plane is being deleted, and %s with it", prose.Names(undeleted))
 	case len(p.ours) > 0:
-		return wait(controlplanev1.PlanMachineDeletingReason, "Machines are being deleted: %s", listed(namesOf(p.ours)))
+		return wait(controlplanev1.PlanMachineDeletingReason, "Machines are being deleted: %s", prose.Names(namesOf(p.ours)))
 	default:
 		return do(ReleaseControlPlane{}, controlplanev1.PlanDeletingReason, "No Machine of the control plane is left")
 	}

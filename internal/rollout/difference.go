@@ -27,6 +27,9 @@ type Difference struct {
 	InPlace bool
 }
 
+// rolloutAfter is the Field of a machine that the user wants replaced whatever it is like.
+const rolloutAfter = "rollout.after"
+
 // Stored is what the management cluster has of a machine. What is missing makes no difference: it may have been made by hand, or could
 // not be read, and neither is a reason to replace a machine.
 type Stored struct {
@@ -64,7 +67,7 @@ func Differences(spec *controlplanev1.TalosControlPlaneSpec, stored Stored, now 
 	}
 
 	if after := spec.Rollout.After.Time; !after.IsZero() && !after.After(now) && stored.Machine.CreationTimestamp.Time.Before(after) {
-		out = append(out, Difference{"rollout.after", "Made before spec.rollout.after", false})
+		out = append(out, Difference{rolloutAfter, "Made before spec.rollout.after", false})
 	}
 
 	return out

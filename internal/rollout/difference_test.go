@@ -215,7 +215,7 @@ func TestMachineOf(t *testing.T) {
 	want := rollout.Machine{
 		Name: "demo-cp-x7k2p", Created: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), Ours: true, Hook: true,
 		OtherHooks:    []string{"pre-terminate.delete.hook.machine.cluster.x-k8s.io/backup"},
-		FailureDomain: "a", Version: "v1.36.1", Addresses: []string{"10.0.0.11", "fd00::11"}, HadAddress: true, NodeName: "demo-cp-x7k2p",
+		FailureDomain: "a", Version: "v1.36.1", Addresses: []string{"10.0.0.11", "fd00::11"}, HadAddress: true, AddressRecorded: true, NodeName: "demo-cp-x7k2p",
 		DeleteRequested: true,
 		Deletion:        &rollout.Deletion{Since: time.Date(2026, 11, 30, 7, 59, 0, 0, time.UTC), Stage: "WaitingForPreTerminateHook", AtHook: true},
 		RemediationFor:  &rollout.RemediationRecord{Machine: "demo-cp-8hqzv", Timestamp: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), RetryCount: 1},

@@ -12,6 +12,7 @@ import (
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // gate is a thing that must hold before an action. m is the machine that goes, nil for a creation.
@@ -31,7 +32,7 @@ var creation = []gate{
 	{"One machine at a time: none is made while one goes, unless it is the last, which goes only when another is there.", nobodyLeaves},
 	{"An operation in place takes a node away for a while: no member joins meanwhile.", nothingOperates},
 	{"Every machine is up and well before another is made; to replace an unhealthy one it is enough that one is well.", othersWell},
-	{"A member that never starts must not cost the quorum.", memberMayJoin},
+	{"A member that never starts must not cost the quorum, and etcd takes none in before every voter is well.", memberMayJoin},
 }
 
 // first is what must hold before the first machine is made: there is nothing to be well yet.
@@ -43,7 +44,6 @@ var removal = []gate{
 	{"A topology that is about to say another version would have the next machine replaced for nothing.", topologySettled},
 	{"One machine at a time.", nobodyLeaves},
 	{"An operation in place takes a node away for a while: no other goes meanwhile.", nothingOperates},
-	{"Without our hook the machine would take its etcd member along.", hookThere},
 	{"The machines that stay carry the cluster: each has a node, and its conditions are true. Unknown is not true.", othersWell},
 	{"The members that stay must be a quorum.", memberMayLeave},
 }
@@ -149,19 +149,14 @@ func (p *planner) lastMemberLeaves() bool {
 	return len(members) == 1 && p.etcd.MayRemove(members[0].ID).Reason == etcd.LastMember
 }
 
-func nothingOperates(p *planner, _ *Machine) *Decision {
+func nothingOperates(p *planner, _ *Machine) *Decision { return p.operates(nil) }
+
+// operates is when an operation in place is running on a machine beside one.
+func (p *planner) operates(beside *Machine) *Decision {
 	for _, m := range p.ours {
-		if m.Operation != "" {
+		if m != beside && m.Operation != "" {
 			return wait(controlplanev1.PlanOperationRunningReason, "An operation in place is running on Machine %s: %s", m.Name, m.Operation)
 		}
-	}
-
-	return nil
-}
-
-func hookThere(_ *planner, m *Machine) *Decision {
-	if !m.Hook {
-		return wait(controlplanev1.PlanProtectingReason, "Machine %s lacks the hook that keeps its infrastructure until its etcd member has left", m.Name)
 	}
 
 	return nil
@@ -194,7 +189,7 @@ func othersWell(p *planner, m *Machine) *Decision {
 		return nil
 	}
 
-	return wait(reason, "%s", strings.Join(unwell[:min(len(unwell), 3)], "; "))
+	return wait(reason, "%s", prose.InOrder(unwell))
 }
 
 func memberMayJoin(p *planner, _ *Machine) *Decision {

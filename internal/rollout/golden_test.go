@@ -88,6 +88,17 @@ func (s *transcript) until(reason string) {
 	s.t.Fatalf("it never says %s\n%s", reason, &s.text)
 }
 
+// untilAction goes on until something is done.
+func (s *transcript) untilAction(name string) {
+	for range 400 {
+		if d := s.step(); rollout.Name(d.Action) == name {
+			return
+		}
+	}
+
+	s.t.Fatalf("it never does %s\n%s", name, &s.text)
+}
+
 // steps goes on for a while.
 func (s *transcript) steps(n int) {
 	for range n {
@@ -154,7 +165,7 @@ func TestTranscripts(t *testing.T) {
 			for range 3 {
 				name := s.oldestOutdated()
 				s.say("a user deletes Machine %s", name)
-				s.userDeletes(s.machines[name])
+				s.userDeletes(s.node(name))
 				s.until(controlplanev1.PlanScalingUpReason)
 				s.steps(8)
 			}
@@ -162,47 +173,47 @@ func TestTranscripts(t *testing.T) {
 		"a user deletes a machine": {3, rolling, func(s *transcript) {
 			s.until(upToDate)
 			s.say("a user deletes Machine cp01, the leader")
-			s.userDeletes(s.machines["cp01"])
+			s.userDeletes(s.node("cp01"))
 			s.until(upToDate)
 		}},
 		"a user deletes the only machine": {1, rolling, func(s *transcript) {
 			s.until(upToDate)
 			s.say("a user deletes Machine cp01")
-			s.userDeletes(s.machines["cp01"])
+			s.userDeletes(s.node("cp01"))
 			s.until(upToDate)
 		}},
 		"a member that does not leave": {3, rolling, func(s *transcript) {
 			s.until(upToDate)
 			s.say("a user deletes Machine cp02, whose member cannot leave")
-			s.machines["cp02"].leaveFails = true
-			s.userDeletes(s.machines["cp02"])
+			s.node("cp02").leaveFails = true
+			s.userDeletes(s.node("cp02"))
 			s.until(upToDate)
 		}},
 		"a machine dies": {3, rolling, func(s *transcript) {
 			s.until(upToDate)
 			s.say("Machine cp03 dies")
-			s.kill(s.machines["cp03"])
+			s.kill(s.node("cp03"))
 			s.until(upToDate)
 		}},
 		"a machine dies and another is to go": {3, rolling, func(s *transcript) {
 			s.until(upToDate)
 			s.say("Machine cp03 dies, and a user deletes Machine cp02")
-			s.kill(s.machines["cp03"])
-			s.userDeletes(s.machines["cp02"])
+			s.kill(s.node("cp03"))
+			s.userDeletes(s.node("cp02"))
 			s.until(upToDate)
 		}},
 		"a Machine is torn out and its member stays": {3, rolling, func(s *transcript) {
 			s.until(upToDate)
 			s.say("Machine cp03 is torn out with its infrastructure")
-			s.destroy(s.machines["cp03"])
+			s.destroy(s.node("cp03"))
 			s.until(upToDate)
 		}},
 		"status is lost and nobody answers": {3, rolling, func(s *transcript) {
 			s.until(upToDate)
 			s.say("a move loses status, and no node answers any more")
-			s.initialized = false
+			s.move(func() int { return 3 })
 
-			for _, n := range s.machines {
+			for _, n := range s.nodes {
 				n.reachable = false
 			}
 
@@ -211,19 +222,19 @@ func TestTranscripts(t *testing.T) {
 			s.own, s.bundle = rollout.BootstrapMark{}, rollout.BootstrapMark{}
 			s.steps(3)
 			s.say("one node answers: it has data")
-			s.machines["cp02"].reachable = true
+			s.node("cp02").reachable = true
 			s.steps(4)
 		}},
 		"killed between the record and the call": {1, rolling, func(s *transcript) {
-			s.until(controlplanev1.PlanRecordingReason)
+			s.untilAction("RecordBootstrap")
 			s.say("the controller is killed before the call, and the record on the control plane is lost")
 			s.own = rollout.BootstrapMark{}
 			s.until(upToDate)
 		}},
 		"the machine of the record is gone": {1, rolling, func(s *transcript) {
-			s.until(controlplanev1.PlanRecordingReason)
+			s.untilAction("RecordBootstrap")
 			s.say("a user deletes Machine cp01 before etcd is bootstrapped on it")
-			s.userDeletes(s.machines["cp01"])
+			s.userDeletes(s.node("cp01"))
 			s.until(controlplanev1.PlanBootstrapMachineGoneReason)
 			s.say("the user removes the records")
 			s.own, s.bundle = rollout.BootstrapMark{}, rollout.BootstrapMark{}
@@ -235,7 +246,7 @@ func TestTranscripts(t *testing.T) {
 			s.deleting = true
 			s.say("the control plane is deleted; no node answers")
 
-			for _, n := range s.machines {
+			for _, n := range s.nodes {
 				n.reachable = false
 			}
 
@@ -281,7 +292,7 @@ func TestTranscripts(t *testing.T) {
 }
 
 func (s *transcript) oldestOutdated() string {
-	for _, n := range s.sorted() {
+	for _, n := range s.nodes {
 		if n.version != s.spec.Version {
 			return n.Name
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/maesh-dev/ichor/internal/etcd"
 )
 
-// MachineOf is what the stored objects say of a machine. Left to the observer are Operation, LeaveFailed and Etcd. controlPlane is the UID
-// of the TalosControlPlane.
+// MachineOf is what the stored objects say of a machine. Left to the observer are Operation, LeaveFailed, ForwardFailed and Etcd.
+// controlPlane is the UID of the TalosControlPlane.
 //
 // An annotation of ours that cannot be read is an error: it holds what a decision may need, and a person has changed it.
 func MachineOf(spec *controlplanev1.TalosControlPlaneSpec, controlPlane types.UID, stored Stored, now time.Time) (Machine, error) {
@@ -33,7 +33,6 @@ func MachineOf(spec *controlplanev1.TalosControlPlaneSpec, controlPlane types.UI
 		Differences: Differences(spec, stored, now),
 	}
 
-	out.HadAddress = len(out.Addresses) > 0 || out.NodeName != ""
 	out.DeleteRequested, out.RemediateRequested = has(machine, clusterv1.DeleteMachineAnnotation), has(machine, clusterv1.RemediateMachineAnnotation)
 
 	owner := metav1.GetControllerOf(machine)
@@ -63,7 +62,9 @@ func (m *Machine) readRecords(machine *clusterv1.Machine) error {
 		return fmt.Errorf("annotation %s of Machine %s: %w", controlplanev1.EtcdMembersAnnotation, machine.Name, err)
 	}
 
-	m.HadAddress = m.HadAddress || len(m.RecordedMembers) > 0
+	// A member that is noted down has had an address. So, nearly always, has one with a provider ID: that is spec, and outlasts a move too.
+	m.AddressRecorded = has(machine, controlplanev1.HadAddressAnnotation) || len(m.RecordedMembers) > 0
+	m.HadAddress = m.AddressRecorded || len(m.Addresses) > 0 || m.NodeName != "" || machine.Spec.ProviderID != ""
 
 	if value, ok := machine.Annotations[controlplanev1.RemediationForAnnotation]; ok {
 		if m.RemediationFor, err = ParseRemediationRecord(value); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // leave takes the etcd members of Machines that are being deleted out of etcd and lets the Machines go. It is the only place where a
@@ -20,14 +21,14 @@ func (p *planner) leave() *Decision {
 
 	for _, m := range p.leaving {
 		if !m.Hook {
-			return wait(controlplanev1.PlanMachineDeletingReason, "Machine %s has left etcd and is being deleted: %s", m.Name, m.stage())
+			return wait(controlplanev1.PlanMachineDeletingReason, "Nothing of ours keeps Machine %s any more, and it is being deleted: %s", m.Name, m.stage())
 		}
 	}
 
 	var blocked, begun *Decision
 
 	for _, m := range p.leaving {
-		d := p.leaveOne(m)
+		d := p.leaveInTurn(m)
 
 		if _, done := d.Action.(ReleaseHook); done { // what has left etcd is finished first
 			return d
@@ -56,14 +57,28 @@ func (p *planner) leave() *Decision {
 	}
 }
 
+// leaveInTurn is leaveOne as long as no other machine is away for an operation in place: one disturbance of etcd at a time. The operation of
+// the machine itself ends with it.
+func (p *planner) leaveInTurn(m *Machine) *Decision {
+	d := p.leaveOne(m)
+
+	if _, done := d.Action.(ReleaseHook); acts(d.Action) && !done {
+		if busy := p.operates(m); busy != nil {
+			return busy
+		}
+	}
+
+	return d
+}
+
 func (p *planner) leaveOne(m *Machine) *Decision {
 	switch {
 	case !m.Deletion.AtHook:
 		return wait(controlplanev1.PlanMachineDeletingReason, "Machine %s is being deleted: %s", m.Name, m.stage())
 	case len(m.OtherHooks) > 0:
-		return wait(controlplanev1.PlanMachineDeletingReason, "Machine %s is being deleted and leaves etcd after the other pre-terminate hooks are gone: %s", m.Name, listed(m.OtherHooks))
-	case !p.initialized && p.nobodyElseInEtcd(m):
-		return do(ReleaseHook{m.Name}, controlplanev1.PlanReleasingReason, "Machine %s goes before the control plane was initialized: there is no etcd to leave", m.Name)
+		return wait(controlplanev1.PlanMachineDeletingReason, "Machine %s is being deleted and leaves etcd after the other pre-terminate hooks are gone: %s", m.Name, prose.Names(m.OtherHooks))
+	case p.nothingToLeave(m):
+		return do(ReleaseHook{m.Name}, controlplanev1.PlanReleasingReason, "Machine %s goes before the control plane was initialized, and no other machine is in its etcd", m.Name)
 	}
 
 	members := p.etcd.MembersOf(m.Name)
@@ -77,9 +92,10 @@ func (p *planner) leaveOne(m *Machine) *Decision {
 	return p.removeMember(m, members[0])
 }
 
-// nobodyElseInEtcd is true when no other machine can have a member of the same etcd: each says that it has no data, or never had an address.
-func (p *planner) nobodyElseInEtcd(m *Machine) bool {
-	return len(p.etcd.Members) <= 1 && !slices.ContainsFunc(p.Machines, func(other Machine) bool {
+// nothingToLeave is true before the control plane is initialized when no other machine can have a member of the same etcd: each says that it
+// has no data, or never had an address.
+func (p *planner) nothingToLeave(m *Machine) bool {
+	return !p.initialized && len(p.etcd.Members) <= 1 && !slices.ContainsFunc(p.Machines, func(other Machine) bool {
 		return other.Name != m.Name && other.HadAddress && !other.empty()
 	})
 }
@@ -90,23 +106,25 @@ func (p *planner) removeMember(m *Machine, member etcd.MemberState) *Decision {
 		return blockedByEtcd(verdict, "Machine "+m.Name+" stays until its etcd member can be removed")
 	}
 
-	heirs := p.etcd.Heirs(member.ID, namesOf(p.heirs()))
-	if len(heirs) == 0 {
-		return wait(controlplanev1.PlanEtcdQuorumAtRiskReason, "Machine %s stays: no other etcd member is healthy", m.Name)
-	}
-
+	heir := p.heir(member.ID)
 	runs := member.Evidence == etcd.BySelf && m.Etcd.Answered
+	leads := p.etcd.Leader == member.ID || m.Etcd.Leader == member.ID
 
 	switch {
-	case runs && p.etcd.Leader == member.ID:
-		return do(ForwardLeadership{m.Name, member.ID, heirs[0].ID}, controlplanev1.PlanLeavingEtcdReason,
-			"Machine %s is being deleted and leads etcd: leadership goes to another member, best to %s", m.Name, heirs[0])
+	case runs && leads && !m.ForwardFailed:
+		return do(ForwardLeadership{m.Name, member.ID, heir.ID}, controlplanev1.PlanLeavingEtcdReason,
+			"Machine %s is being deleted and leads etcd: leadership goes to another member, best to %s", m.Name, heir)
 	case runs && member.Healthy() && !m.LeaveFailed:
 		return do(LeaveEtcd{m.Name, member.ID}, controlplanev1.PlanLeavingEtcdReason, "Machine %s is being deleted: its etcd member %s leaves", m.Name, member.ID)
 	default:
-		return do(RemoveEtcdMember{m.Name, member.ID, heirs[0].Host}, controlplanev1.PlanLeavingEtcdReason,
-			"Machine %s is being deleted and its etcd member %s cannot leave by itself: it is removed through Machine %s", m.Name, member.ID, heirs[0].Host)
+		return do(RemoveEtcdMember{m.Name, member.ID, heir.Host}, controlplanev1.PlanLeavingEtcdReason,
+			"Machine %s is being deleted and its etcd member %s cannot leave by itself: it is removed through Machine %s", m.Name, member.ID, heir.Host)
 	}
+}
+
+// heir is the member that carries on best without another. There is one whenever etcd says that the other may be removed.
+func (p *planner) heir(of etcd.MemberID) etcd.MemberState {
+	return p.etcd.Heirs(of, namesOf(p.heirs()))[0]
 }
 
 // heirs are the machines that leadership had better go to: those that stay, as the spec wants them before others, the newest first.
@@ -140,23 +158,18 @@ func (p *planner) letGo(m *Machine) *Decision {
 	// Its node tells nothing and never did. If every machine that stays knows its member, the one that is left over is that of this
 	// machine or of one that is gone already.
 	stranger, doubt := p.stranger(func(name string) bool { return p.byName[name].Deletion != nil })
-
-	switch {
-	case doubt != "":
+	if stranger == nil {
 		return wait(controlplanev1.PlanEtcdUnaccountedReason, "Machine %s stays: %s", m.Name, doubt)
-	case stranger == nil:
-		return do(ReleaseHook{m.Name}, controlplanev1.PlanReleasingReason, "Every etcd member is on another machine than %s", m.Name)
 	}
 
-	verdict := p.etcd.MaySpare(stranger.ID)
-	heirs := p.etcd.Heirs(stranger.ID, namesOf(p.heirs()))
-
-	if !verdict.OK || len(heirs) == 0 {
+	if verdict := p.etcd.MaySpare(stranger.ID); !verdict.OK {
 		return blockedByEtcd(verdict, "Machine "+m.Name+" stays until the etcd member that may be its own can be removed")
 	}
 
-	return do(RemoveEtcdMember{m.Name, stranger.ID, heirs[0].Host}, controlplanev1.PlanLeavingEtcdReason,
-		"Machine %s is being deleted and its node tells nothing; etcd member %s is on no machine that stays and is removed through Machine %s", m.Name, stranger, heirs[0].Host)
+	through := p.heir(stranger.ID).Host
+
+	return do(RemoveEtcdMember{m.Name, stranger.ID, through}, controlplanev1.PlanLeavingEtcdReason,
+		"Machine %s is being deleted and its node tells nothing; etcd member %s is on no machine that stays and is removed through Machine %s", m.Name, stranger, through)
 }
 
 // blockedByEtcd turns a no of package etcd into a decision.

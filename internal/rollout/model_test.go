@@ -5,10 +5,10 @@ package rollout_test
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
@@ -23,6 +23,14 @@ type world struct {
 	spec     controlplanev1.TalosControlPlaneSpec
 	template string // what infrastructureRef names
 
+	// rng draws what differs from one moment to the next: which nodes were asked before the last change, and which addresses come back. A
+	// world without has everything asked at once, and no address twice.
+	rng *rand.Rand
+
+	// strict is etcd up to 3.6.9: it takes no member in while it is not connected to every voter. Later ones want a quorum of the members
+	// that there will be.
+	strict bool
+
 	cluster        rollout.Cluster
 	clusterGone    bool
 	paused         bool
@@ -32,12 +40,17 @@ type world struct {
 	initialized      bool // status
 	own, bundle      rollout.BootstrapMark
 	remediation      *rollout.RemediationRecord
-	machines         map[string]*node
-	members          map[etcd.MemberID]*member
+	nodes            []*node   // by name
+	members          []*member // by ID
+	list             []etcd.Member
 	leader           etcd.MemberID
 	lastID           etcd.MemberID
 	made, bootstraps int
 	orphans          map[etcd.MemberID]time.Time
+	freed            []string // addresses
+
+	shown      []rollout.Machine
+	shownNodes []rollout.Node
 
 	// broken is what the world says against the actions that it was given.
 	broken []string
@@ -48,23 +61,33 @@ type node struct {
 	rollout.Machine
 
 	version, template string
+	differ            [4]string // what Differences were made of
 	address           string
 	stage             int // of its deletion, 0 when it has none
 	up                bool
 	reachable         bool
 	dead              bool // its disk is lost
 	coming            int  // ticks until it is up
+	away              int  // ticks until an operation in place is over
+	forgotten         int  // ticks until its Machine has a status again
+	provisioned       bool // it has been up, so its infrastructure machine knows its address
+	joined            bool // it has a Node
+	released          bool // its hook was taken off
 	data              bool
 	member            etcd.MemberID
 	leaveFails        bool
+	forwardFails      bool
 	ill               int // ticks since it was last well
+
+	// earlier is what it said before the last tick. It is gone once something has been done.
+	earlier *etcd.View
 }
 
 type member struct {
-	host    string
-	address string
-	learner bool
-	started bool
+	id               etcd.MemberID
+	host             string
+	peers            []string
+	learner, started bool
 }
 
 var stages = []string{"", clusterv1.MachineDeletingReason, clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForPreTerminateHookReason}
@@ -75,43 +98,76 @@ func newWorld(replicas int32, strategy controlplanev1.RolloutStrategyType) *worl
 		spec: controlplanev1.TalosControlPlaneSpec{
 			Replicas: &replicas, Version: "v1.35.4", Rollout: controlplanev1.RolloutSpec{Strategy: controlplanev1.RolloutStrategy{Type: strategy}},
 		},
-		template: "t1",
-		cluster:  rollout.Cluster{Name: "demo", InfrastructureProvisioned: true, Endpoint: true, FailureDomains: []string{"a", "b", "c"}},
-		machines: map[string]*node{}, members: map[etcd.MemberID]*member{}, orphans: map[etcd.MemberID]time.Time{},
+		template: "t1", strict: true,
+		cluster: rollout.Cluster{Name: "demo", InfrastructureProvisioned: true, Endpoint: true, FailureDomains: []string{"a", "b", "c"}},
+		orphans: map[etcd.MemberID]time.Time{},
 	}
 }
 
-func (w *world) sorted() []*node {
-	out := make([]*node, 0, len(w.machines))
-	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
-		out = append(out, w.machines[name])
+func (w *world) node(name string) *node {
+	for _, n := range w.nodes {
+		if n.Name == name {
+			return n
+		}
 	}
 
-	return out
+	return nil
 }
 
-// quorum is the truth about etcd, beside a member that is taken away.
-func (w *world) quorum(beside etcd.MemberID) bool {
-	up, voters := 0, 0
+func (w *world) memberBy(id etcd.MemberID) *member {
+	for _, m := range w.members {
+		if m.id == id {
+			return m
+		}
+	}
 
-	for id, m := range w.members {
-		if m.learner || id == beside {
+	return nil
+}
+
+// runs is true when a member's node is up with it.
+func (w *world) runs(m *member) bool {
+	n := w.node(m.host)
+
+	return n != nil && n.up && n.member == m.id
+}
+
+// voters are how many there are, and how many run, beside one.
+func (w *world) voters(beside etcd.MemberID) (up, all int) {
+	for _, m := range w.members {
+		if m.learner || m.id == beside {
 			continue
 		}
 
-		voters++
+		all++
 
-		if n := w.machines[m.host]; n != nil && n.up && n.member == id {
+		if w.runs(m) {
 			up++
 		}
 	}
 
-	return voters > 0 && up >= etcd.Quorum(voters)
+	return up, all
+}
+
+// quorum is the truth about etcd, beside a member that is taken away.
+func (w *world) quorum(beside etcd.MemberID) bool {
+	up, all := w.voters(beside)
+
+	return all > 0 && up >= etcd.Quorum(all)
+}
+
+// takesIn is etcd's word on one more member.
+func (w *world) takesIn() bool {
+	up, all := w.voters(0)
+	if slices.ContainsFunc(w.members, func(m *member) bool { return m.learner }) || !w.quorum(0) {
+		return false
+	}
+
+	return all == 1 || (w.strict && up == all) || (!w.strict && up >= etcd.Quorum(all+1))
 }
 
 // elect sees to it that a member which is up leads, if there is a quorum.
 func (w *world) elect() {
-	if m := w.members[w.leader]; m != nil && !m.learner && w.machines[m.host] != nil && w.machines[m.host].up && w.quorum(0) {
+	if m := w.memberBy(w.leader); m != nil && !m.learner && w.runs(m) && w.quorum(0) {
 		return
 	}
 
@@ -121,9 +177,9 @@ func (w *world) elect() {
 		return
 	}
 
-	for _, id := range slices.Sorted(maps.Keys(w.members)) {
-		if m := w.members[id]; !m.learner && w.machines[m.host] != nil && w.machines[m.host].up {
-			w.leader = id
+	for _, m := range w.members {
+		if !m.learner && w.runs(m) {
+			w.leader = m.id
 
 			return
 		}
@@ -134,13 +190,20 @@ func (w *world) elect() {
 func (w *world) tick() {
 	w.now = w.now.Add(30 * time.Second)
 
-	for _, n := range w.sorted() {
+	if w.rng != nil {
+		for _, n := range w.nodes {
+			earlier := w.view(n)
+			n.earlier = &earlier
+		}
+	}
+
+	for _, n := range slices.Clone(w.nodes) {
 		w.tickNode(n)
 	}
 
 	w.elect()
 
-	for _, n := range w.sorted() {
+	for _, n := range w.nodes {
 		if n.up && n.reachable && n.NodeName != "" {
 			w.initialized = true
 		}
@@ -158,15 +221,31 @@ func (w *world) tickNode(n *node) {
 		}
 	}
 
+	w.tickOperation(n)
+
 	if n.coming > 0 {
 		n.coming--
 		if n.coming == 0 && !n.dead {
-			n.up, n.HadAddress, n.Addresses = true, true, []string{n.address}
+			n.up, n.provisioned = true, true
 		}
 	}
 
 	if n.up {
 		w.join(n)
+	}
+
+	if n.forgotten > 0 {
+		n.forgotten--
+	}
+
+	if n.forgotten == 0 {
+		if n.provisioned && n.Addresses == nil {
+			n.Addresses = []string{n.address}
+		}
+
+		if n.joined && n.NodeName == "" && w.quorum(0) {
+			n.NodeName = n.Name
+		}
 	}
 
 	if n.up && n.reachable {
@@ -176,173 +255,83 @@ func (w *world) tickNode(n *node) {
 	}
 }
 
-// join does what Talos does by itself: a control-plane node joins as a learner, one at a time, and becomes a voter.
-func (w *world) join(n *node) {
-	switch m := w.members[n.member]; {
-	case n.member == 0 && !n.data && w.quorum(0) && !w.learning():
-		n.member, n.data = w.add(n), true
-	case m != nil && m.learner && !m.started:
-		m.started = true
-	case m != nil && m.learner && w.quorum(0):
-		m.learner = false
-	case m != nil && n.NodeName == "" && w.quorum(0):
-		n.NodeName = n.Name
-	}
-}
-
-func (w *world) learning() bool {
-	for _, m := range w.members {
-		if m.learner {
-			return true
+// tickOperation takes a node away for a tick and brings it back, when the quorum allows that.
+func (w *world) tickOperation(n *node) {
+	switch {
+	case n.Operation == "":
+	case n.dead:
+		n.Operation, n.away = "", 0
+	case n.away > 0:
+		if n.away--; n.away == 0 {
+			n.Operation, n.up = "", true
 		}
+	case n.up && w.spare(n):
+		n.up, n.away, n.earlier = false, 2, nil
 	}
-
-	return false
 }
+
+// join does what Talos does by itself: a control-plane node joins as a learner, one at a time, and becomes a voter. Etcd refuses a member
+// whose peer URL it has already.
+func (w *world) join(n *node) {
+	m := w.memberBy(n.member)
+
+	switch {
+	case n.member == 0 && !n.data && w.takesIn() && !w.addressTaken(n.address):
+		n.member, n.data = w.add(n), true
+	case m == nil:
+	case m.learner && !m.started:
+		m.started = true
+		w.list = nil
+	case m.learner && w.quorum(0):
+		m.learner = false
+		w.list = nil
+	case w.quorum(0):
+		n.joined = true
+	}
+}
+
+func (w *world) addressTaken(address string) bool {
+	return slices.ContainsFunc(w.members, func(m *member) bool { return m.peers[0] == peer(address) })
+}
+
+func peer(address string) string { return "https://" + address + ":2380" }
 
 func (w *world) add(n *node) etcd.MemberID {
 	w.lastID++
-	w.members[w.lastID] = &member{host: n.Name, address: n.address, learner: true}
+	w.members = append(w.members, &member{id: w.lastID, host: n.Name, peers: []string{peer(n.address)}, learner: true})
+	w.list = nil
 
 	return w.lastID
 }
 
+func (w *world) drop(id etcd.MemberID) {
+	w.members = slices.DeleteFunc(w.members, func(m *member) bool { return m.id == id })
+	w.list = nil
+}
+
 // destroy is what Cluster API does after the last hook: infrastructure, then the Machine.
 func (w *world) destroy(n *node) {
-	delete(w.machines, n.Name)
+	w.nodes = slices.DeleteFunc(w.nodes, func(other *node) bool { return other == n })
+	w.freed = append(w.freed, n.address)
 	w.elect()
 }
 
 // kill loses a machine for good; its Machine stays.
 func (w *world) kill(n *node) {
-	n.up, n.dead, n.coming = false, true, 0
+	n.up, n.dead, n.coming, n.earlier = false, true, 0, nil
 	w.elect()
 }
 
-// snapshot is what a controller sees.
-func (w *world) snapshot() rollout.Snapshot {
-	s := rollout.Snapshot{
-		Now: w.now,
-		ControlPlane: rollout.ControlPlane{
-			Name: "demo", Deleting: w.deleting, Paused: w.paused, Spec: w.spec, Initialized: w.initialized,
-			Bootstrap: w.own, BundleBootstrap: w.bundle, Remediation: w.remediation,
-		},
-		Workers: w.workers,
-		Nodes:   rollout.Nodes{Known: w.quorum(0)},
-		Orphans: maps.Clone(w.orphans),
+// move loses what clusterctl move and a restored backup lose: all status, and what the controller has only seen.
+func (w *world) move(ticks func() int) {
+	w.initialized = false
+	clear(w.orphans)
+
+	for _, n := range w.nodes {
+		n.NodeName, n.Addresses, n.earlier = "", nil, nil
+		n.LeaveFailed, n.ForwardFailed = false, false
+		n.forgotten = ticks()
 	}
-
-	if !w.clusterGone {
-		cluster := w.cluster
-		s.Cluster = &cluster
-	}
-
-	for _, n := range w.sorted() {
-		s.Machines = append(s.Machines, w.show(n))
-
-		if n.NodeName != "" {
-			s.Nodes.Items = append(s.Nodes.Items, rollout.Node{Name: n.NodeName, Addresses: n.Addresses, Ready: n.up})
-		}
-	}
-
-	w.seeOrphans(s)
-
-	return s
-}
-
-func (w *world) seeOrphans(s rollout.Snapshot) {
-	found := rollout.Orphans(s)
-	maps.DeleteFunc(w.orphans, func(id etcd.MemberID, _ time.Time) bool { return !slices.Contains(found, id) })
-
-	for _, id := range found {
-		if _, ok := w.orphans[id]; !ok {
-			w.orphans[id] = w.now
-		}
-	}
-}
-
-func (w *world) show(n *node) rollout.Machine {
-	m := n.Machine
-	m.Version = n.version
-	m.RecordedMembers = slices.Clone(n.RecordedMembers)
-	m.Differences = nil
-
-	if n.version != w.spec.Version {
-		m.Differences = append(m.Differences, rollout.Difference{Field: "version", Message: "Version " + n.version + ", " + w.spec.Version + " required", InPlace: true})
-	}
-
-	if n.template != w.template {
-		m.Differences = append(m.Differences, rollout.Difference{Field: "infrastructureRef", Message: "Made from " + n.template + ", " + w.template + " required"})
-	}
-
-	m.Deletion = nil
-	if n.stage > 0 {
-		m.Deletion = &rollout.Deletion{Since: n.Deletion.Since, Stage: stages[n.stage], AtHook: n.stage == len(stages)-1}
-	}
-
-	m.Etcd, m.Conditions = w.view(n), w.conditions(n)
-
-	return m
-}
-
-func (w *world) view(n *node) etcd.View {
-	if !n.up || !n.reachable {
-		if len(n.Addresses) == 0 {
-			return etcd.View{}
-		}
-
-		return etcd.View{Problem: "no answer from its Talos API"}
-	}
-
-	v := etcd.View{Answered: true, Data: etcd.DataAbsent}
-	if n.data {
-		v.Data = etcd.DataPresent
-	}
-
-	if w.members[n.member] == nil {
-		return v
-	}
-
-	v.Self, v.Leader, v.Applied = n.member, w.leader, 100
-
-	for id, m := range w.members {
-		listed := etcd.Member{ID: id, Learner: m.learner, PeerURLs: []string{"https://" + m.address + ":2380"}}
-		if m.started {
-			listed.Name = m.host
-		}
-
-		v.Members = append(v.Members, listed)
-	}
-
-	return v
-}
-
-func (w *world) conditions(n *node) []metav1.Condition {
-	var out []metav1.Condition
-
-	set := func(name string, status metav1.ConditionStatus, message string) {
-		out = append(out, metav1.Condition{Type: name, Status: status, Reason: "Model", Message: message})
-	}
-
-	status, message := metav1.ConditionTrue, ""
-	if !n.up || !n.reachable || n.NodeName == "" || w.members[n.member] == nil {
-		status, message = metav1.ConditionUnknown, "Node does not answer"
-	}
-
-	for _, name := range []string{
-		controlplanev1.MachineAPIServerPodHealthyCondition, controlplanev1.MachineControllerManagerPodHealthyCondition,
-		controlplanev1.MachineSchedulerPodHealthyCondition, controlplanev1.MachineEtcdMemberHealthyCondition, controlplanev1.MachineTalosHealthyCondition,
-	} {
-		set(name, status, message)
-	}
-
-	// A MachineHealthCheck loses patience after six minutes.
-	if n.dead && n.ill > 12 {
-		set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, "")
-		set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, "")
-	}
-
-	return out
 }
 
 // userDeletes is kubectl delete machine.
@@ -354,4 +343,33 @@ func (w *world) userDeletes(n *node) {
 
 func (w *world) against(format string, args ...any) {
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
+}
+
+// spare is true when a machine can be lost without the quorum.
+func (w *world) spare(n *node) bool {
+	m := w.memberBy(n.member)
+
+	switch {
+	case m == nil:
+		return w.bootstraps > 0
+	case m.learner:
+		return true
+	default:
+		up, _ := w.voters(m.id)
+		_, all := w.voters(0)
+
+		return up > all/2
+	}
+}
+
+// seeOrphans is the observer's memory.
+func (w *world) seeOrphans(s rollout.Snapshot) {
+	found := rollout.Orphans(s)
+	maps.DeleteFunc(w.orphans, func(id etcd.MemberID, _ time.Time) bool { return !slices.Contains(found, id) })
+
+	for _, id := range found {
+		if _, ok := w.orphans[id]; !ok {
+			w.orphans[id] = w.now
+		}
+	}
 }

@@ -10,16 +10,27 @@ import (
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
-// orphans removes etcd members that no Machine has, one at a time.
+// orphans removes etcd members that no Machine has, or that never start, one at a time.
 func (p *planner) orphans() *Decision {
 	if !p.initialized {
 		return nil
 	}
 
-	stranger, doubt := p.stranger(func(string) bool { return false })
-	if stranger == nil {
+	what := "is on no Machine"
+
+	orphan, doubt := p.stranger(func(string) bool { return false })
+
+	switch {
+	case orphan == nil:
+		orphan, what = p.neverStarted(), "has never started"
+	case orphan.Left:
+		what = orphan.Problem
+	}
+
+	if orphan == nil {
 		if doubt != "" && len(p.leaving) == 0 {
 			p.hold(wait(controlplanev1.PlanEtcdUnaccountedReason, "%s", doubt))
 		}
@@ -27,41 +38,58 @@ func (p *planner) orphans() *Decision {
 		return nil
 	}
 
-	verdict := p.etcd.MaySpare(stranger.ID)
-	if !verdict.OK {
-		p.hold(blockedByEtcd(verdict, fmt.Sprintf("Etcd member %s is on no Machine and stays until it can be spared", stranger)))
-
-		return nil
-	}
-
-	since, seen := p.Orphans[stranger.ID]
+	since, seen := p.Orphans[orphan.ID]
 	if !seen {
 		since = p.Now
 	}
 
-	if left := since.Add(OrphanGrace).Sub(p.Now); left > 0 {
-		d := wait(controlplanev1.PlanRemovingOrphanReason, "Etcd member %s is on no Machine and is removed if that lasts for %s", stranger, minutes(OrphanGrace))
-		d.RetryAfter = min(left, pollInterval)
-		p.hold(d)
+	if d := p.spare(orphan, what, since); d != nil {
+		if !orphan.Pending || p.Now.Sub(since) >= time.Minute { // each member is so for a moment
+			p.hold(d)
+		}
 
 		return nil
 	}
 
-	heirs := p.etcd.Heirs(stranger.ID, namesOf(p.heirs()))
-	if len(heirs) == 0 {
-		return nil
-	}
+	through := p.heir(orphan.ID).Host
 
-	return do(RemoveEtcdMember{"", stranger.ID, heirs[0].Host}, controlplanev1.PlanRemovingOrphanReason,
-		"Etcd member %s is on no Machine: it is removed through Machine %s", stranger, heirs[0].Host)
+	return do(RemoveEtcdMember{"", orphan.ID, through}, controlplanev1.PlanRemovingOrphanReason,
+		"Etcd member %s %s: it is removed through Machine %s", orphan.ID, what, through)
 }
 
-// Orphans are the etcd members that no Machine has, for the observer to note since when.
+// spare is what an orphan's removal waits for, or nil.
+func (p *planner) spare(orphan *etcd.MemberState, what string, since time.Time) *Decision {
+	if verdict := p.etcd.MaySpare(orphan.ID); !verdict.OK {
+		return blockedByEtcd(verdict, fmt.Sprintf("Etcd member %s %s and stays until it can be spared", orphan.ID, what))
+	}
+
+	if left := since.Add(OrphanGrace).Sub(p.Now); left > 0 {
+		d := wait(controlplanev1.PlanRemovingOrphanReason, "Etcd member %s %s and is removed if that lasts for %s", orphan.ID, what, minutes(OrphanGrace))
+		d.RetryAfter = min(left, pollInterval)
+
+		return d
+	}
+
+	return nothingOperates(p, nil)
+}
+
+// neverStarted is a member whose node has no data for it.
+func (p *planner) neverStarted() *etcd.MemberState {
+	for i := range p.etcd.Members {
+		if m := &p.etcd.Members[i]; m.Pending {
+			return m
+		}
+	}
+
+	return nil
+}
+
+// Orphans are the etcd members that no Machine has, or has lost, and those that have not started, for the observer to note since when.
 func Orphans(s Snapshot) []etcd.MemberID {
 	var out []etcd.MemberID
 
-	for _, m := range EtcdOf(s).Unowned() {
-		if m.Evidence == etcd.NoEvidence {
+	for _, m := range EtcdOf(s).Members {
+		if m.Orphan() || m.Pending {
 			out = append(out, m.ID)
 		}
 	}
@@ -86,7 +114,7 @@ func (p *planner) stranger(excused func(name string) bool) (member *etcd.MemberS
 	}
 
 	if len(silent) > 0 {
-		return nil, fmt.Sprintf("etcd member %s may be that of a machine that cannot say so: %s", unowned[0], listed(silent))
+		return nil, fmt.Sprintf("etcd member %s may be that of a machine that cannot say so: %s", unowned[0], prose.Names(silent))
 	}
 
 	if !p.Nodes.Known {
@@ -96,12 +124,11 @@ func (p *planner) stranger(excused func(name string) bool) (member *etcd.MemberS
 	for i := range unowned {
 		m := &unowned[i]
 
-		switch {
-		case m.Evidence == etcd.ByNameOrAddress && !excused(m.Host):
-			doubt = fmt.Sprintf("etcd member %s has the name or the address of Machine %s, which runs another", m, m.Host)
-		case p.liveNode(m) != "":
-			doubt = fmt.Sprintf("etcd member %s is on Node %s, which is ready and has no Machine: make a Machine for it or remove the node", m, p.liveNode(m))
-		default:
+		if at := slices.IndexFunc(m.Candidates, func(name string) bool { return !excused(name) }); at >= 0 {
+			doubt = fmt.Sprintf("etcd member %s has the name or the address of Machine %s, which does not say that it is another's", m, m.Candidates[at])
+		} else if node := p.liveNode(m); node != "" {
+			doubt = fmt.Sprintf("etcd member %s is on Node %s, which is ready and has no Machine: make a Machine for it or remove the node", m, node)
+		} else {
 			return m, ""
 		}
 	}

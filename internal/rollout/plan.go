@@ -11,11 +11,18 @@ import (
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 const (
 	// pollInterval is when to look again at what nothing watches: nodes and their etcd.
 	pollInterval = 20 * time.Second
+
+	// actInterval is when to look again after an action: what it changes on a node nobody watches.
+	actInterval = 2 * time.Second
+
+	// restInterval is when to look again although all is well: nodes fall ill, and certificates and periods of grace come due.
+	restInterval = 5 * time.Minute
 
 	// OrphanGrace is how long an etcd member must have had no Machine before it is removed: longer than it takes for a Machine and its
 	// node to be seen, also after a restart or a move.
@@ -57,6 +64,7 @@ var steps = []step{
 	{"A control-plane Machine without an owner is adopted before it is counted.", (*planner).adopt},
 	{"Every Machine has our hook before anything may delete it.", (*planner).protect},
 	{"A member's ID is noted down while its node can say it, since later it may not.", (*planner).recordMember},
+	{"That a machine has had an address is noted down before etcd may be bootstrapped: a node with etcd data may be there, and status is lost in a move.", (*planner).recordAddress},
 	{"Etcd is bootstrapped once in a cluster's life: the record comes before the call, and nothing else before both.", (*planner).bootstrap},
 	{"A member that no Machine has counts against the quorum: it goes first, after a period of grace.", (*planner).orphans},
 	{"A Machine that is being deleted leaves etcd before it goes, one at a time, and everything else waits for it.", (*planner).leave},
@@ -113,7 +121,7 @@ func newPlanner(s Snapshot) *planner {
 	return p
 }
 
-// finish adds what steps before the deciding one had to say.
+// finish adds what steps before the deciding one had to say, and when to look again.
 func (p *planner) finish(d Decision) Decision {
 	if !acts(d.Action) && len(p.held) > 0 {
 		d = p.said(d)
@@ -121,12 +129,13 @@ func (p *planner) finish(d Decision) Decision {
 
 	d.Remediation = p.note(d)
 
-	if _, waits := d.Action.(Wait); waits && d.RetryAfter == 0 {
-		d.RetryAfter = pollInterval
-	}
-
-	if _, rests := d.Action.(Rest); rests {
+	switch d.Action.(type) {
+	case Rest:
 		d.RetryAfter = p.untilRollout()
+	case Wait:
+		d.RetryAfter = cmp.Or(d.RetryAfter, pollInterval)
+	default:
+		d.RetryAfter = actInterval
 	}
 
 	return d
@@ -152,11 +161,11 @@ func (p *planner) said(last Decision) Decision {
 		all = append(slices.Clip(all), last)
 	}
 
-	d := all[0]
+	d, parts := all[0], []string{all[0].Message}
 
 	for _, other := range all[1:] {
-		if !strings.Contains(d.Message, other.Message) {
-			d.Message += "; " + other.Message
+		if !slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(part, other.Message) }) {
+			parts = append(parts, other.Message)
 		}
 
 		if d.RetryAfter == 0 || (other.RetryAfter != 0 && other.RetryAfter < d.RetryAfter) {
@@ -164,18 +173,19 @@ func (p *planner) said(last Decision) Decision {
 		}
 	}
 
+	d.Message = prose.InOrder(parts)
+
 	return d
 }
 
 // hold says that something waits, and lets the next steps go on.
 func (p *planner) hold(d *Decision) { p.held = append(p.held, *d) }
 
-func wait(reason, format string, args ...any) *Decision {
-	return &Decision{Action: Wait{}, Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
+func wait(reason, format string, args ...any) *Decision { return do(Wait{}, reason, format, args...) }
 
+// do is a decision. Its message may quote what others say, at any length: it is cut to what status has room for.
 func do(action Action, reason, format string, args ...any) *Decision {
-	return &Decision{Action: action, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return &Decision{Action: action, Reason: reason, Message: prose.Shorten(fmt.Sprintf(format, args...))}
 }
 
 func (p *planner) paused() *Decision {
@@ -208,14 +218,14 @@ func (p *planner) adopt() *Decision {
 }
 
 // protect covers Machines that were not made by us, or whose hook was taken off. One that is being deleted gets it back as long as it
-// is a member of etcd and its infrastructure is there.
+// is a member of etcd that has to leave, and its infrastructure is there.
 func (p *planner) protect() *Decision {
 	for _, m := range p.ours {
 		if m.Hook {
 			continue
 		}
 
-		if m.Deletion == nil || (len(p.etcd.MembersOf(m.Name)) > 0 && m.Deletion.beforeInfrastructure()) {
+		if m.Deletion == nil || (len(p.etcd.MembersOf(m.Name)) > 0 && m.Deletion.beforeInfrastructure() && !p.nothingToLeave(m)) {
 			return do(AddHook{m.Name}, controlplanev1.PlanProtectingReason, "Machine %s lacks the hook that keeps its infrastructure until its etcd member has left", m.Name)
 		}
 	}
@@ -238,7 +248,18 @@ func (p *planner) recordMember() *Decision {
 	return nil
 }
 
-// comeUp waits for machines that are not well, or not yet.
+func (p *planner) recordAddress() *Decision {
+	for _, m := range p.ours {
+		noted := m.AddressRecorded || len(m.RecordedMembers) > 0
+		if !noted && (len(m.Addresses) > 0 || m.NodeName != "") {
+			return do(RecordAddress{m.Name}, controlplanev1.PlanRecordingReason, "Machine %s has an address", m.Name)
+		}
+	}
+
+	return nil
+}
+
+// comeUp waits for machines and members that are not well, or not yet.
 func (p *planner) comeUp() *Decision {
 	if !p.initialized {
 		return nil // bootstrap has said what it waits for
@@ -254,17 +275,23 @@ func (p *planner) comeUp() *Decision {
 		}
 	}
 
+	for _, m := range p.etcd.Members {
+		if !m.Healthy() {
+			return wait(controlplanev1.PlanMachineUnhealthyReason, "Etcd member %s %s", m, m.Problem)
+		}
+	}
+
 	return nil
 }
 
-// untilRollout is the time until spec.rollout.after makes a difference, or zero.
+// untilRollout is when to look again at rest: before long, and when spec.rollout.after makes a difference.
 func (p *planner) untilRollout() time.Duration {
 	after := p.ControlPlane.Spec.Rollout.After.Time
-	if after.After(p.Now) && len(p.live) > 0 {
-		return after.Sub(p.Now)
+	if after.After(p.Now) {
+		return min(after.Sub(p.Now), restInterval)
 	}
 
-	return 0
+	return restInterval
 }
 
 // replicas that the spec wants.

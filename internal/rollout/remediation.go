@@ -13,6 +13,7 @@ import (
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // minHealthyPeriod is the default of spec.remediation.minHealthyPeriodSeconds.
@@ -44,10 +45,10 @@ var remediation = []struct {
 	{"A node that is rebooting for us is not ill.", func(p *planner, _ *Machine) *no { return deferral(nothingOperates(p, nil)) }},
 	{"A fault that comes back with every replacement is not mended by another.", retryLimits},
 	{"One machine at a time, but if those that go cannot for want of healthy members, one that has none to lose goes too.", nobodyElseLeaves},
-	{"Without our hook the machine would take its etcd member along.", func(p *planner, m *Machine) *no { return deferral(hookThere(p, m)) }},
-	{"Before the control plane is initialized, a machine that etcd is bootstrapped on is all there is.", notTheFirst},
+	{"One at a time also means that the machine in place of the last one is made first, unless etcd takes none in because of this one.", replacementFirst},
+	{"Before the control plane is initialized, the machine that etcd is bootstrapped on, or may be, is all there is.", notTheFirst},
 	{"The only machine has all the data.", notTheOnly},
-	{"A machine that is still coming up may be about to help.", nobodyComesUp},
+	{"A machine that is still coming up may be about to help, unless etcd does not take it in because of this one.", nobodyComesUp},
 	{"Another machine must have a whole Kubernetes control plane, or no replacement can join.", anotherServes},
 	{"The members that stay must be a quorum.", quorumStays},
 }
@@ -90,7 +91,7 @@ func (p *planner) refuse(m *Machine, n *no) {
 		reason = controlplanev1.MachineRemediationDeferredReason
 	}
 
-	p.remediation = &RemediationNote{m.Name, reason, n.message}
+	p.remediation = &RemediationNote{m.Name, reason, prose.Shorten(n.message)}
 
 	d := wait(reason, "Machine %s is unhealthy and is not replaced: %s", m.Name, n.message)
 	d.RetryAfter = n.after
@@ -133,7 +134,7 @@ func (p *planner) forgetRemediation() *Decision {
 
 	switch {
 	case m != nil && m.Deletion == nil && !m.unhealthy():
-		return do(ClearRemediation{}, controlplanev1.PlanRecordingReason, "Machine %s is healthy again", record.Machine)
+		return do(ClearRemediation{}, controlplanev1.PlanRecordingReason, "Nobody wants Machine %s replaced any more", record.Machine)
 	case m == nil && p.replaced(record):
 		return do(ClearRemediation{}, controlplanev1.PlanRecordingReason, "Machine %s has been replaced", record.Machine)
 	case m == nil && len(p.live) >= p.replicas():
@@ -200,6 +201,11 @@ func (p *planner) nextRecord(m *Machine) (RemediationRecord, *no) {
 		retry = time.Duration(*spec.RetryPeriodSeconds) * time.Second
 	}
 
+	// With this record the one of before is forgotten, and its retries are not.
+	if pending := p.replaces(); pending != nil {
+		next.RetryCount = pending.RetryCount
+	}
+
 	last := m.RemediationFor
 	if last == nil || !last.Timestamp.Add(healthy).After(p.Now) {
 		return next, nil
@@ -216,7 +222,7 @@ func (p *planner) nextRecord(m *Machine) (RemediationRecord, *no) {
 		return next, never("it has been replaced in vain %d times in a row (spec.remediation.maxRetry)", last.RetryCount)
 	}
 
-	next.RetryCount = last.RetryCount + 1
+	next.RetryCount = max(next.RetryCount, last.RetryCount+1)
 
 	return next, nil
 }
@@ -263,16 +269,35 @@ func nobodyElseLeaves(p *planner, m *Machine) *no {
 	return nil
 }
 
-func notTheFirst(p *planner, m *Machine) *no {
-	if p.initialized {
+func replacementFirst(p *planner, m *Machine) *no {
+	record := p.replaces()
+	if record == nil || p.obstructs(m) {
 		return nil
 	}
 
-	if record, _ := p.record(); (record != nil && record.Machine == m.Name) || m.Etcd.Data == etcd.DataPresent || m.Etcd.Self != 0 {
-		return never("etcd is bootstrapped on it, and the control plane is not initialized. Mend it, or delete the Machine if its data is worth nothing")
-	}
+	return later("the machine in place of %s is still to be made", record.Machine)
+}
 
-	return nil
+// obstructs is true for a machine whose etcd members are all dead: as long as they count, etcd takes in no other (etcd.Cluster.MayAdd).
+func (p *planner) obstructs(m *Machine) bool {
+	members := p.etcd.MembersOf(m.Name)
+
+	return len(members) > 0 && !slices.ContainsFunc(members, etcd.MemberState.Healthy)
+}
+
+func notTheFirst(p *planner, m *Machine) *no {
+	record, _ := p.record()
+
+	switch {
+	case p.initialized:
+		return nil
+	case m.hasData():
+		return never("it has etcd data, and the control plane is not initialized. Mend it, or delete the Machine if its data is worth nothing")
+	case record != nil && record.Machine == m.Name:
+		return never("etcd was to be bootstrapped on it, and nobody knows whether that was done. Mend it, or delete the Machine if its data is worth nothing")
+	default:
+		return nil
+	}
 }
 
 func notTheOnly(p *planner, _ *Machine) *no {
@@ -289,7 +314,8 @@ func nobodyComesUp(p *planner, m *Machine) *no {
 	}
 
 	for _, other := range p.live {
-		if other != m && other.NodeName == "" && !other.unhealthy() {
+		waits := len(p.etcd.MembersOf(other.Name)) == 0 && p.obstructs(m)
+		if other != m && other.NodeName == "" && !other.unhealthy() && !waits {
 			return later("Machine %s is still coming up", other.Name)
 		}
 	}

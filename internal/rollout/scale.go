@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // roll replaces machines that are not as the spec wants them, as far as the strategy allows.
@@ -56,11 +57,12 @@ func (p *planner) outdated() []*Machine {
 		}
 
 		possible := !slices.ContainsFunc(m.Differences, func(d Difference) bool { return !d.InPlace })
+		asked := slices.ContainsFunc(m.Differences, func(d Difference) bool { return d.Field == rolloutAfter })
 
 		switch {
 		case strategy.Type == controlplanev1.OnDeleteRollout:
 			stuck = append(stuck, m)
-		case strategy.Type == controlplanev1.RollingUpdateRollout,
+		case strategy.Type == controlplanev1.RollingUpdateRollout, asked,
 			!possible && strategy.InPlace.Fallback == controlplanev1.ReplaceFallback:
 			replace = append(replace, m)
 		case possible:
@@ -175,19 +177,12 @@ func (m *Machine) differs() string {
 	return strings.Join(out, ", ")
 }
 
-// described names machines and what is different, the first three.
+// described names machines and what is different.
 func described(machines []*Machine) string {
-	const most = 3
-
-	out := make([]string, 0, most)
-	for _, m := range machines[:min(len(machines), most)] {
+	out := make([]string, 0, len(machines))
+	for _, m := range machines {
 		out = append(out, "Machine "+m.Name+" ("+m.differs()+")")
 	}
 
-	text := strings.Join(out, "; ")
-	if len(machines) > most {
-		text += "; and " + listed(namesOf(machines[most:]))
-	}
-
-	return text
+	return prose.InOrder(out)
 }

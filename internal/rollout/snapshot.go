@@ -92,9 +92,10 @@ type Machine struct {
 	FailureDomain string
 	Version       string
 
-	// Addresses are its IP addresses; HadAddress is true if it ever had one.
-	Addresses  []string
-	HadAddress bool
+	// Addresses are its IP addresses; HadAddress is true if it ever had one, as far as that can be known. AddressRecorded is true when that
+	// is noted down on the Machine and outlasts its status.
+	Addresses                   []string
+	HadAddress, AddressRecorded bool
 
 	// NodeName is the name of its Node, or empty as long as Cluster API has not linked one.
 	NodeName string
@@ -121,6 +122,10 @@ type Machine struct {
 	// LeaveFailed is true when its etcd member was asked to leave and did not, as far as the observer remembers. It is then removed by
 	// its ID.
 	LeaveFailed bool
+
+	// ForwardFailed is true when its node was asked to give up leadership and leads still, as far as the observer remembers. Its member
+	// then leaves as the leader: etcd elects another.
+	ForwardFailed bool
 
 	// Etcd is what its node says of etcd.
 	Etcd etcd.View

@@ -37,16 +37,16 @@ func settled(n int32) rollout.Snapshot {
 
 	for i := range int(n) {
 		w.create(rollout.CreateMachine{})
-		m := w.sorted()[i]
-		m.up, m.HadAddress, m.Addresses, m.NodeName, m.coming = true, true, []string{m.address}, m.Name, 0
+		m := w.nodes[i]
+		m.up, m.provisioned, m.joined, m.Addresses, m.NodeName, m.coming = true, true, true, []string{m.address}, m.Name, 0
 		m.member, m.data = w.add(m), true
 		m.RecordedMembers = []etcd.MemberID{m.member}
-		w.members[m.member].learner, w.members[m.member].started = false, true
+		w.members[i].learner, w.members[i].started = false, true
 	}
 
 	w.leader = 1
 
-	for _, m := range w.sorted() {
+	for _, m := range w.nodes {
 		s.Machines = append(s.Machines, w.show(m))
 	}
 

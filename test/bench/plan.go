@@ -93,7 +93,7 @@ func planSnapshot(machines int) rollout.Snapshot {
 func planMachine(i int, members []etcd.Member) rollout.Machine {
 	machine := rollout.Machine{
 		Name: planName(i), NodeName: planName(i), Created: time.Unix(int64(i), 0), Ours: true, Hook: true,
-		FailureDomain: string(rune('a' + i%3)), Version: "v1.35.4", Addresses: []string{planAddress(i)}, HadAddress: true,
+		FailureDomain: string(rune('a' + i%3)), Version: "v1.35.4", Addresses: []string{planAddress(i)}, HadAddress: true, AddressRecorded: true,
 		Differences: []rollout.Difference{{Field: "version", Message: "Version v1.35.4, v1.36.1 required", InPlace: true}},
 		Etcd:        etcd.View{Answered: true, Data: etcd.DataAbsent},
 	}
