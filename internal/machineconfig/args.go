@@ -27,7 +27,7 @@ type component struct {
 	// legacyFlags are more of them, which machinery itself refuses in a document of their own.
 	legacyFlags []string
 
-	// open says what is wrong with the values of a legacy flag that may be set, but not so that it lets everybody in.
+	// open says what is wrong with the values of a legacy flag that may be set, but not so that it lets everybody in, or endangers data.
 	open func(flag string, values []string) error
 
 	// legacy and modern give the extra arguments, from the legacy document and from one of their own.
@@ -41,7 +41,7 @@ var kubeletProgram = component{
 	flags: []string{
 		"anonymous-auth", "authentication-token-webhook", "authorization-mode", "bootstrap-kubeconfig", "cert-dir", "cgroup-root", "client-ca-file",
 		"config", "config-dir", "container-runtime", "container-runtime-endpoint", "kubeconfig", "kubelet-cgroups", "pod-manifest-path", "port",
-		"protect-kernel-defaults", "resolv-conf", "rotate-certificates", "system-cgroups",
+		"protect-kernel-defaults", "resolv-conf", "root-dir", "rotate-certificates", "system-cgroups",
 	},
 	legacyPointer: "/machine/kubelet/extraArgs/",
 	legacy: func(machine *v1alpha1.MachineConfig, _ *v1alpha1.ClusterConfig) meta.Args {
@@ -65,9 +65,10 @@ var components = []component{
 	kubeletProgram,
 	{
 		flags: []string{
-			"client-ca-file", "encryption-provider-config", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-servers",
+			"client-ca-file", "encryption-provider-config", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-prefix", "etcd-servers",
+			"etcd-servers-overrides",
 			"kubelet-client-certificate", "kubelet-client-key", "proxy-client-cert-file", "proxy-client-key-file",
-			"requestheader-client-ca-file", "service-account-key-file", "service-account-signing-key-file", "tls-cert-file", "tls-private-key-file",
+			"requestheader-client-ca-file", "secure-port", "service-account-key-file", "service-account-signing-key-file", "tls-cert-file", "tls-private-key-file",
 		},
 		legacyFlags:   []string{"authorization-config"},
 		open:          openServer,
@@ -154,10 +155,12 @@ var components = []component{
 	},
 	{
 		flags: []string{
-			"auto-tls", "cert-file", "client-cert-auth", "config-file", "data-dir", "force-new-cluster", "initial-cluster", "initial-cluster-state",
-			"initial-cluster-token", "key-file", "listen-client-urls", "listen-peer-urls", "name", "peer-auto-tls",
+			"auto-tls", "cert-file", "client-cert-auth", "config-file", "data-dir", "discovery", "discovery-endpoints", "discovery-fallback",
+			"discovery-proxy", "discovery-srv", "discovery-srv-name", "discovery-token", "force-new-cluster", "initial-cluster",
+			"initial-cluster-state", "initial-cluster-token", "key-file", "listen-client-urls", "listen-peer-urls", "name", "peer-auto-tls",
 			"peer-cert-file", "peer-client-cert-auth", "peer-key-file", "peer-trusted-ca-file", "trusted-ca-file", "wal-dir",
 		},
+		open:          endangersEtcd,
 		legacyPointer: "/cluster/etcd/extraArgs/",
 		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
 			if cluster.EtcdConfig == nil {

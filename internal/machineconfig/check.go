@@ -119,8 +119,14 @@ func (r *render) findings(merged *merge.Config) []finding {
 	findings = append(findings, r.undecodable(merged)...)
 	findings = append(findings, r.unknownToTalos(merged)...)
 
+	doubles := doubleNames(merged.Documents())
+	findings = append(findings, doubles...)
+
 	provider, err := merged.Provider()
-	if err != nil {
+	switch {
+	case err != nil && len(doubles) > 0:
+		return findings
+	case err != nil:
 		return append(findings, finding{err: err})
 	}
 
@@ -131,7 +137,7 @@ func (r *render) findings(merged *merge.Config) []finding {
 	}
 
 	if len(findings) == 0 {
-		findings = append(findings, refusedByTalos(provider, r.mode())...)
+		findings, r.talosWarnings = refusedByTalos(provider, r.mode())
 	}
 
 	return append(findings, r.cannotRun(merged)...)
@@ -267,10 +273,10 @@ func controlPlaneOnly(controlPlane bool, merged *merge.Config) []finding {
 
 // refusedByTalos runs Talos' own validation. The rules of single documents are run once more to learn which document breaks
 // them; WithLocal because machinery would otherwise check the kubelet against its own range of Kubernetes versions.
-func refusedByTalos(provider machineryconfig.Provider, mode validation.RuntimeMode) []finding {
-	_, err := provider.ValidateAsClient(mode, validation.WithLocal())
+func refusedByTalos(provider machineryconfig.Provider, mode validation.RuntimeMode) (refused []finding, warnings []string) {
+	warnings, err := provider.ValidateAsClient(mode, validation.WithLocal())
 	if err == nil {
-		return nil
+		return nil, warnings
 	}
 
 	var findings []finding
@@ -303,7 +309,7 @@ func refusedByTalos(provider machineryconfig.Provider, mode validation.RuntimeMo
 		}
 	}
 
-	return findings
+	return findings, nil
 }
 
 // wraps says whether one of the errors inside err is known already.

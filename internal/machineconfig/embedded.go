@@ -85,6 +85,10 @@ func embeddedIn(documents []config.Document) []embedded {
 			addLegacy(typed, add)
 		case *k8s.KubeletConfigV1Alpha1:
 			add("/config", typed.KubeletConfig.Object, checkKubelet)
+		case *k8s.KubeSchedulerConfigV1Alpha1:
+			add("/config", typed.PodConfig.Object, checkScheduler)
+		case *k8s.KubeProxyConfigV1Alpha1:
+			add("/config", typed.ProxyConfig.Object, checkProxy)
 		case *k8s.KubeCredentialProviderConfigV1Alpha1:
 			add("/configuration", typed.CredentialProviderConfig.Object, checkCredentialProviders)
 		case *k8s.KubeAuditPolicyConfigV1Alpha1:
@@ -107,6 +111,10 @@ func addLegacy(document *v1alpha1.Config, add func(string, map[string]any, func(
 	if machine := document.MachineConfig; machine != nil && machine.MachineKubelet != nil {
 		add("/machine/kubelet/extraConfig", machine.MachineKubelet.KubeletExtraConfig.Object, checkKubelet)
 		add("/machine/kubelet/credentialProviderConfig", machine.MachineKubelet.KubeletCredentialProviderConfig.Object, checkCredentialProviders)
+	}
+
+	if document.ClusterConfig != nil && document.ClusterConfig.SchedulerConfig != nil {
+		add("/cluster/scheduler/config", document.ClusterConfig.SchedulerConfig.SchedulerConfig.Object, checkScheduler)
 	}
 
 	if document.ClusterConfig == nil || document.ClusterConfig.APIServerConfig == nil {

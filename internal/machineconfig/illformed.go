@@ -20,8 +20,9 @@ import (
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 )
 
-// illFormed finds names and texts that machinery hands on as they are, and that the kernel, udev, containerd or HTTP do not take. On the
-// node nothing comes of them but a line in a log; broken TOML keeps containerd, and with it every pod, from starting.
+// illFormed finds values of one document that machinery hands on as they are, and that the kernel, LUKS, udev, containerd, HTTP or a resolver
+// do not take. On the node nothing comes of them but a line in a log, or Talos tries for ever; broken TOML keeps containerd, and with it
+// every pod, from starting.
 func illFormed(documents []config.Document) []finding {
 	found := &shapes{}
 
@@ -29,6 +30,10 @@ func illFormed(documents []config.Document) []finding {
 
 	for _, document := range documents {
 		found.id = merge.IDOf(document)
+		found.linkValues(document)
+		found.volumeValues(document)
+		found.hostValues(document)
+		found.textValues(document)
 
 		switch typed := document.(type) {
 		case *runtime.SysctlConfigV1Alpha1:

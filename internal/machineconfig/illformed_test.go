@@ -3,13 +3,9 @@
 package machineconfig_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
 // wrongAlone has what a node cannot use whatever it is merged with: both a render and admission refuse it.
@@ -82,21 +78,16 @@ var wrongAlone = map[string]struct{ contract, document, want string }{
 func TestWrongAlone(t *testing.T) {
 	t.Parallel()
 
-	for name, tc := range wrongAlone {
+	cases := maps.Clone(wrongAlone)
+	maps.Copy(cases, wrongValues)
+
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			rendered := renderTalos(t, tc.contract, tc.document)
 
-			object := &bootstrapv1.TalosConfigPatch{ObjectMeta: metav1.ObjectMeta{Name: "bad", Namespace: namespace}}
-			object.Spec.Layer = bootstrapv1.PatchLayerCluster
-
-			patch, err := machineconfig.TalosPatch(object, tc.document)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			for where, err := range map[string]error{"render": rendered, "admission": patch.Check()} {
+			for where, err := range map[string]error{"render": rendered, "admission": admitTalos(t, tc.document)} {
 				if err == nil || !strings.HasPrefix(err.Error(), bad+"spec.documents[0]: "+tc.want) {
 					t.Errorf("%s: got %v, want %q", where, err, tc.want)
 

@@ -83,6 +83,13 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	findings = append(findings, inTwoForms(documents)...)
 	findings = append(findings, hiddenVolumes(documents)...)
 	findings = append(findings, badHardwareAddresses(documents)...)
+	findings = append(findings, badLinks(documents)...)
+	findings = append(findings, bondChecks(documents)...)
+	findings = append(findings, missingVolumes(documents)...)
+	findings = append(findings, badResources(documents)...)
+	findings = append(findings, r.portUses(documents)...)
+	findings = append(findings, foreignPods(documents)...)
+	findings = append(findings, etcdTimes(documents)...)
 	findings = append(findings, r.wrongEmbedded(documents)...)
 
 	return append(findings, r.missingVital(merged)...)
@@ -198,28 +205,4 @@ func (r *render) missingVital(merged *merge.Config) []finding {
 	}
 
 	return findings
-}
-
-// notices are what is allowed and probably not meant.
-func (r *render) notices(merged *merge.Config) []string {
-	var notices []string
-
-	if !r.in.Machine.ControlPlane {
-		for _, settings := range nodeSettingsOf(merged) {
-			for _, key := range slices.Sorted(maps.Keys(settings.taints)) {
-				notices = append(notices, fmt.Sprintf(
-					"%s: %s: a worker registers this taint at its first boot only; change it later through spec.taints of the Machine",
-					settings.id, settings.pointer("taints", key)))
-			}
-		}
-	}
-
-	for _, settings := range nodeSettingsOf(merged) {
-		for _, unknown := range storage.UnknownDiskFields(settings.annotations[storage.LonghornDisksConfigAnnotation]) {
-			notices = append(notices, fmt.Sprintf("%s: %s: %s",
-				settings.id, settings.pointer("annotations", storage.LonghornDisksConfigAnnotation), unknown))
-		}
-	}
-
-	return append(notices, harmfulMounts(merged.Documents())...)
 }

@@ -104,6 +104,9 @@ type render struct {
 	patches  []*Patch
 	warnings []string
 
+	// talosWarnings are what Talos' own validation warns of.
+	talosWarnings []string
+
 	// referenced are the Secrets and ConfigMaps that patches refer to.
 	referenced []Source
 

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+// document is one that Talos reads.
+func document(kind, rest string) string {
+	return fmt.Sprintf("{apiVersion: v1alpha1, kind: %s, %s}", kind, rest)
+}
+
+const (
+	wireguard  = "name: wg0, privateKey: 0J8KXKAHZZpnBUKLwIQHPmkWUFNlpDdyVQpsFeMcTnc="
+	peerKey    = "9xhSJHPKzPgLKzlZzSOXpf7ZcIIsAXCbEAKmvpBGKHk="
+	peerKey2   = "8xhSJHPKzPgLKzlZzSOXpf7ZcIIsAXCbEAKmvpBGKHk="
+	luks2      = "provider: luks2, keys: [{slot: 0, nodeID: {}}]"
+	agentImage = "image: registry.example.com/agent:1.2.3"
+)
+
+// wrongValues has values that machinery takes and nothing on a node does. They are cases of TestWrongAlone.
+var wrongValues = map[string]struct{ contract, document, want string }{
+	"bond with a long name":       {"v1.14", document("BondConfig", "name: bond-of-the-storage, links: [eth0], bondMode: active-backup"), "BondConfig/bond-of-the-storage: /name: is no name for a link"},
+	"VLAN with a slash":           {"v1.13", document("VLANConfig", "name: eth0/5, vlanID: 5, parent: eth0"), "VLANConfig/eth0/5: /name: is no name for a link"},
+	"tiny MTU":                    {"v1.14", document("LinkConfig", "name: eth0, mtu: 15"), "LinkConfig/eth0: /mtu: is 15, and the kernel takes 68 to 65536"},
+	"MTU of a route":              {"v1.14", document("LinkConfig", "name: eth0, routes: [{gateway: 10.0.0.1, mtu: 70000}]"), "LinkConfig/eth0: /routes/0/mtu: is 70000"},
+	"MTU of a peer":               {"v1.14", document("VethConfig", "name: a, peer: {name: b, mtu: 1}"), "VethConfig/a: /peer/mtu: is 1"},
+	"multicast address":           {"v1.14", document("LinkConfig", "name: eth0, addresses: [{address: 224.0.0.1/24}]"), "LinkConfig/eth0: /addresses/0/address: is a multicast address"},
+	"route to nowhere":            {"v1.14", document("LinkConfig", "name: eth0, routes: [{metric: 10}]"), "LinkConfig/eth0: /routes/0: leads nowhere: set gateway"},
+	"route of two families":       {"v1.14", document("LinkConfig", "name: eth0, routes: [{destination: '2001:db8::/32', gateway: 10.0.0.1}]"), "LinkConfig/eth0: /routes/0/gateway: 10.0.0.1 is of another address family"},
+	"source of another family":    {"v1.14", document("LinkConfig", "name: eth0, routes: [{gateway: 10.0.0.1, source: '2001:db8::1'}]"), "LinkConfig/eth0: /routes/0/source: 2001:db8::1 is of another"},
+	"rule of two families":        {"v1.14", document("RoutingRuleConfig", "name: '1000', src: 10.0.0.0/8, dst: '2001:db8::/32', table: '100'"), "RoutingRuleConfig/1000: /dst: 2001:db8::/32 and the source 10.0.0.0/8"},
+	"ARP over IPv6":               {"v1.14", document("BondConfig", "name: b, links: [eth0], bondMode: active-backup, arpIpTargets: [10.0.0.1, '2001:db8::1']"), "BondConfig/b: /arpIpTargets/1: 2001:db8::1 is no IPv4 address"},
+	"neighbours over IPv4":        {"v1.14", document("BondConfig", "name: b, links: [eth0], bondMode: active-backup, nsIp6Targets: [10.0.0.1]"), "BondConfig/b: /nsIp6Targets/0: 10.0.0.1 is no IPv6 address"},
+	"bond out of range":           {"v1.14", document("BondConfig", "name: b, links: [eth0], bondMode: balance-rr, packetsPerSlave: 65536"), "BondConfig/b: /packetsPerSlave: is 65536, and the kernel takes at most 65535"},
+	"peer twice":                  {"v1.14", document("WireguardConfig", wireguard+", peers: [{publicKey: "+peerKey+"}, {publicKey: "+peerKey+"}]"), "WireguardConfig/wg0: /peers/1/publicKey: is the key of peer 0 too"},
+	"network behind two peers":    {"v1.14", document("WireguardConfig", wireguard+", peers: [{publicKey: "+peerKey+", allowedIPs: [10.1.0.0/24]}, {publicKey: "+peerKey2+", allowedIPs: [10.1.0.7/24]}]"), "WireguardConfig/wg0: /peers/1/allowedIPs/0: 10.1.0.7/24 is behind peer 0 too"},
+	"keepalive for days":          {"v1.14", document("WireguardConfig", wireguard+", peers: [{publicKey: "+peerKey+", persistentKeepaliveInterval: 48h}]"), "WireguardConfig/wg0: /peers/0/persistentKeepaliveInterval: is 48h0m0s"},
+	"slot that LUKS has not":      {"v1.14", document("VolumeConfig", "name: STATE, encryption: {provider: luks2, keys: [{slot: 32, nodeID: {}}]}"), "VolumeConfig/STATE: /encryption/keys/0/slot: is 32, and LUKS has the slots 0 to 31"},
+	"two kinds of key":            {"v1.14", document("UserVolumeConfig", "name: a, provisioning: {diskSelector: {match: system_disk}, minSize: 1GiB}, encryption: {provider: luks2, keys: [{slot: 0, nodeID: {}, tpm: {}}]}"), "UserVolumeConfig/a: /encryption/keys/0: has nodeID and tpm, of which Talos takes one"},
+	"key server that is none":     {"v1.14", document("SwapVolumeConfig", "name: a, provisioning: {diskSelector: {match: system_disk}, minSize: 1GiB}, encryption: {provider: luks2, keys: [{slot: 0, kms: {endpoint: 'my server'}}]}"), "SwapVolumeConfig/a: /encryption/keys/0/kms/endpoint: is no address of a key server"},
+	"cipher that is none":         {"v1.14", document("RawVolumeConfig", "name: a, provisioning: {diskSelector: {match: system_disk}, minSize: 1GiB}, encryption: {cipher: rot13, "+luks2+"}"), "RawVolumeConfig/a: /encryption/cipher: is not known"},
+	"sector of another size":      {"v1.14", document("VolumeConfig", "name: STATE, encryption: {blockSize: 100, "+luks2+"}"), "VolumeConfig/STATE: /encryption/blockSize: is 100 bytes"},
+	"key of another size":         {"v1.14", document("VolumeConfig", "name: STATE, encryption: {keySize: 7, "+luks2+"}"), "VolumeConfig/STATE: /encryption/keySize: is 7 bits"},
+	"option of encryption":        {"v1.14", document("VolumeConfig", "name: STATE, encryption: {options: [fast], "+luks2+"}"), "VolumeConfig/STATE: /encryption/options/0: is not known"},
+	"legacy two kinds of key":     {"v1.13", "{machine: {systemDiskEncryption: {ephemeral: {provider: luks2, keys: [{slot: 0, nodeID: {}, kms: {endpoint: 'https://kms.example.com'}}]}}}}", "Config: /machine/systemDiskEncryption/ephemeral/keys/0: has nodeID and kms"},
+	"legacy provider":             {"v1.13", "{machine: {systemDiskEncryption: {state: {provider: luks1, keys: [{slot: 0, nodeID: {}}]}}}}", `Config: /machine/systemDiskEncryption/state/provider: is "luks1": use luks2`},
+	"size of a container's tmpfs": {"v1.14", document("ContainerConfig", "name: c, "+agentImage+", mounts: [{tmpfs: {destination: /tmp, size: lots}}]"), "ContainerConfig/c: /mounts/0/tmpfs/size: is no size"},
+
+	"two hosts in one":             {"v1.14", document("StaticHostConfig", "name: 10.0.0.5, hostnames: [a, b c]"), "StaticHostConfig/10.0.0.5: /hostnames/1: is no host name"},
+	"legacy host":                  {"v1.13", "{machine: {network: {extraHostEntries: [{ip: 10.0.0.5/32, aliases: [a]}]}}}", "Config: /machine/network/extraHostEntries/0/ip: is no IP address"},
+	"legacy alias":                 {"v1.13", "{machine: {network: {extraHostEntries: [{ip: 10.0.0.5, aliases: [a, 'https://b']}]}}}", "Config: /machine/network/extraHostEntries/0/aliases/1: is no host name"},
+	"legacy name server":           {"v1.13", "{machine: {network: {nameservers: [10.0.0.1, dns.example.com]}}}", "Config: /machine/network/nameservers/1: is no IP address"},
+	"search domain":                {"v1.14", document("ResolverConfig", "searchDomains: {domains: ['example.com example.org']}"), "ResolverConfig: /searchDomains/domains/0: is no domain"},
+	"time server with a scheme":    {"v1.14", document("TimeSyncConfig", "ntp: {servers: ['ntp://a.example.com']}"), "TimeSyncConfig: /ntp/servers/0: is no host name and no IP address"},
+	"legacy time server":           {"v1.13", "{machine: {time: {servers: [a b]}}}", "Config: /machine/time/servers/0: is no host name"},
+	"clock without a path":         {"v1.14", document("TimeSyncConfig", "ptp: {devices: [ptp0]}"), "TimeSyncConfig: /ptp/devices/0: is no clock device"},
+	"probe without a port":         {"v1.14", document("TCPProbeConfig", "name: a, endpoint: proxy.example.com"), "TCPProbeConfig/a: /endpoint: has no host and port"},
+	"event sink with a named port": {"v1.14", document("EventSinkConfig", "endpoint: 'sink.example.com:https'"), `EventSinkConfig: /endpoint: has the port "https"`},
+	"port out of range":            {"v1.14", document("KmsgLogConfig", "name: a, url: 'tcp://logs.example.com:70000/'"), `KmsgLogConfig/a: /url: has the port "70000"`},
+	"mirror of a URL":              {"v1.14", document("RegistryMirrorConfig", "name: 'https://docker.io', endpoints: [{url: 'https://m.example.com'}]"), "RegistryMirrorConfig/https://docker.io: /name: is no host of a registry"},
+	"trust in a path":              {"v1.14", document("RegistryTLSConfig", "name: docker.io/library, insecureSkipVerify: true"), "RegistryTLSConfig/docker.io/library: /name: is no host"},
+	"certificate for a URL":        {"v1.14", "{machine: {certSANs: [a.example.com, 'https://b.example.com']}}", "Config: /machine/certSANs/1: is nothing that a certificate can be for"},
+	"certificate for an umlaut":    {"v1.14", document("KubeAPIServerConfig", "certExtraSANs: [käse.example.com]"), "KubeAPIServerConfig: /certExtraSANs/0: is nothing"},
+	"legacy certificate":           {"v1.13", "{cluster: {apiServer: {certSANs: ['10.0.0.1:6443']}}}", "Config: /cluster/apiServer/certSANs/0: is nothing"},
+	"port of the API server":       {"v1.14", document("KubeAPIServerConfig", "apiPort: 70000"), "KubeAPIServerConfig: /apiPort: is 70000"},
+	"legacy port":                  {"v1.13", "{cluster: {controlPlane: {localAPIServerPort: -1}}}", "Config: /cluster/controlPlane/localAPIServerPort: is -1"},
+	"DNS by name":                  {"v1.14", document("KubeletConfig", "clusterDNS: [dns.example.com]"), "KubeletConfig: /clusterDNS/0: is no IP address"},
+	"legacy DNS by name":           {"v1.13", "{machine: {kubelet: {clusterDNS: [dns.example.com]}}}", "Config: /machine/kubelet/clusterDNS/0: is no IP address"},
+	"namespace that is none":       {"v1.14", document("KubeTalosAPIAccessConfig", "allowedRoles: ['os:reader'], allowedKubernetesNamespaces: [Kube_System]"), "KubeTalosAPIAccessConfig: /allowedKubernetesNamespaces/0: is no name"},
+	"manifest from no host":        {"v1.14", document("KubeExternalManifestConfig", "name: a, url: 'https:///a.yaml'"), "KubeExternalManifestConfig/a: /url: has no host"},
+
+	"roots that are none":    {"v1.14", document("TrustedRootsConfig", "name: a, certificates: none"), "TrustedRootsConfig/a: /certificates: has no certificate"},
+	"subject as no pattern":  {"v1.14", document("ImageVerificationConfig", "rules: [{image: 'docker.io/*', keyless: {issuer: 'https://accounts.example.com', subjectRegex: '(['}}]"), "ImageVerificationConfig: /rules/0/keyless/subjectRegex: is no regular expression"},
+	"key of images":          {"v1.14", document("ImageVerificationConfig", "rules: [{image: 'docker.io/*', publicKey: {certificate: none}}]"), "ImageVerificationConfig: /rules/0/publicKey/certificate: has no certificate"},
+	"file of an extension":   {"v1.14", document("ExtensionServiceConfig", "name: nut, configFiles: [{content: a, mountPath: etc/nut}]"), "ExtensionServiceConfig/nut: /configFiles/0/mountPath: is no whole path"},
+	"variable of one":        {"v1.14", document("ExtensionServiceConfig", "name: nut, environment: [NAME]"), "ExtensionServiceConfig/nut: /environment/0: is no environment variable"},
+	"device by a name":       {"v1.14", document("PCIDriverRebindConfig", "name: nvidia, targetDriver: vfio-pci"), "PCIDriverRebindConfig/nvidia: /name: is no PCI address"},
+	"watchdog by a name":     {"v1.14", document("WatchdogTimerConfig", "device: watchdog0"), "WatchdogTimerConfig: /device: is no device"},
+	"another part of etcd":   {"v1.14", document("KubeAPIServerConfig", "extraArgs: {etcd-prefix: /other}"), "KubeAPIServerConfig: /extraArgs/etcd-prefix: set by Talos itself"},
+	"another etcd":           {"v1.13", "{cluster: {apiServer: {extraArgs: {etcd-servers-overrides: '/events#http://10.0.0.1:2379'}}}}", "Config: /cluster/apiServer/extraArgs/etcd-servers-overrides: set by Talos itself"},
+	"etcd without syncing":   {"v1.14", "{cluster: {etcd: {extraArgs: {unsafe-no-fsync: 'true'}}}}", "Config: /cluster/etcd/extraArgs/unsafe-no-fsync: loses what etcd has confirmed"},
+	"etcd without checks":    {"v1.14", "{cluster: {etcd: {extraArgs: {strict-reconfig-check: 'false'}}}}", "Config: /cluster/etcd/extraArgs/strict-reconfig-check: lets a change of members break the quorum"},
+	"etcd from a discovery":  {"v1.13", "{cluster: {etcd: {extraArgs: {discovery-srv: example.com}}}}", "Config: /cluster/etcd/extraArgs/discovery-srv: set by Talos itself"},
+	"one address of members": {"v1.14", "{cluster: {etcd: {extraArgs: {initial-advertise-peer-urls: 'https://10.0.0.1:2380'}}}}", "Config: /cluster/etcd/extraArgs/initial-advertise-peer-urls: would have every member"},
+	"quota with a unit":      {"v1.14", "{cluster: {etcd: {extraArgs: {quota-backend-bytes: 8GiB}}}}", `Config: /cluster/etcd/extraArgs/quota-backend-bytes: is "8GiB", and etcd takes a whole number`},
+	"mode of compaction":     {"v1.14", "{cluster: {etcd: {extraArgs: {auto-compaction-mode: hourly}}}}", `Config: /cluster/etcd/extraArgs/auto-compaction-mode: is ["hourly"]`},
+	"kubelet's directory":    {"v1.14", document("KubeletConfig", "extraArgs: {root-dir: /var/kubelet}"), "KubeletConfig: /extraArgs/root-dir: set by Talos itself"},
+}
+
+// wrongTogether has what only the merged config shows: a patch of it may be right.
+var wrongTogether = map[string]struct{ contract, document, want string }{
+	"a link in two others": {
+		"v1.14", document("BondConfig", "name: bond0, links: [eth0, eth1], bondMode: active-backup") + "\n---\n" + document("BridgeConfig", "name: br0, links: [eth1]"),
+		"BridgeConfig/br0: /links/0: eth1 is in BondConfig/bond0 (/links/1) too, and a link can be in one other",
+	},
+	"a link twice": {"v1.14", document("BondConfig", "name: bond0, links: [eth0, eth0], bondMode: active-backup"), "BondConfig/bond0: /links/1: eth0 is in this list twice"},
+	"a link in a legacy bond too": {
+		"v1.13", "{machine: {network: {interfaces: [{interface: bond0, bond: {mode: active-backup, interfaces: [eth0]}}]}}}\n---\n" + document("BridgeConfig", "name: br0, links: [eth0]"),
+		"BridgeConfig/br0: /links/0: eth0 is in Config (/machine/network/interfaces/0/bond/interfaces/0) too",
+	},
+	"a bond of itself": {"v1.14", document("BondConfig", "name: bond0, links: [bond0], bondMode: active-backup"), "BondConfig/bond0: /links/0: leads back to the link itself (bond0 on bond0)"},
+	"a VLAN of itself": {"v1.14", document("VLANConfig", "name: a.5, vlanID: 5, parent: a.5"), "VLANConfig/a.5: /parent: leads back to the link itself"},
+	"a circle of three": {
+		"v1.14", document("BridgeConfig", "name: br0, links: [vlan5]") + "\n---\n" + document("VLANConfig", "name: vlan5, vlanID: 5, parent: bond0") + "\n---\n" +
+			document("BondConfig", "name: bond0, links: [br0], bondMode: active-backup"),
+		"VLANConfig/vlan5: /parent: leads back to the link itself (bond0 on br0 on vlan5 on bond0)",
+	},
+	"a tag twice": {
+		"v1.14", document("VLANConfig", "name: a, vlanID: 5, parent: eth0") + "\n---\n" + document("VLANConfig", "name: b, vlanID: 5, parent: eth0"),
+		"VLANConfig/b: /vlanID: VLANConfig/a has the same tag on eth0",
+	},
+	"two links of a name": {
+		"v1.14", document("BondConfig", "name: a, links: [eth0], bondMode: active-backup") + "\n---\n" + document("DummyLinkConfig", "name: a"),
+		"DummyLinkConfig/a: /name: BondConfig/a is of the same name, and a machine has one link of a name",
+	},
+	"a peer of the name of a link": {
+		"v1.14", document("DummyLinkConfig", "name: a") + "\n---\n" + document("VethConfig", "name: b, peer: {name: a}"),
+		"VethConfig/b: /peer/name: DummyLinkConfig/a is of the same name",
+	},
+	"two volumes of a name": {
+		"v1.14", document("UserVolumeConfig", "name: a, volumeType: directory") + "\n---\n" + document("ExistingVolumeConfig", "name: a, discovery: {volumeSelector: {match: 'true'}}"),
+		"ExistingVolumeConfig/a: /name: UserVolumeConfig/a is of the same name, and a machine has one volume below /var/mnt of a name",
+	},
+	"links checked in two ways": {"v1.14", document("BondConfig", "name: b, links: [eth0], bondMode: active-backup, miimon: 100, arpInterval: 100, arpIpTargets: [10.0.0.1]"), "BondConfig/b: /arpInterval: checks the links in another way than miimon"},
+	"links checked by nobody":   {"v1.14", document("BondConfig", "name: b, links: [eth0], bondMode: active-backup, arpInterval: 100"), "BondConfig/b: /arpInterval: needs an address that answers"},
+	"a volume that is not there": {
+		"v1.14", document("ContainerConfig", "name: c, "+agentImage+", mounts: [{userVolume: {name: data, destination: /data}}]"),
+		`ContainerConfig/c: /mounts/0/userVolume/name: the machine has no volume "data"`,
+	},
+	"a quantity that is none":          {"v1.14", document("KubeAPIServerConfig", "resources: {requests: {cpu: lots}}"), "KubeAPIServerConfig: /resources/requests/cpu: is no quantity"},
+	"a limit below the request":        {"v1.14", document("KubeSchedulerConfig", "resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}"), "KubeSchedulerConfig: /resources/limits/memory: is 1Gi, less than the 2Gi"},
+	"a limit below what Talos asks":    {"v1.14", document("KubeAPIServerConfig", "resources: {limits: {memory: 256Mi}}"), "KubeAPIServerConfig: /resources/limits/memory: is 256Mi, less than the 512Mi"},
+	"a legacy limit below the request": {"v1.13", "{cluster: {controllerManager: {resources: {requests: {cpu: '2'}, limits: {cpu: '1'}}}}}", "Config: /cluster/controllerManager/resources/limits/cpu: is 1, less than the 2"},
+	"KubePrism on the API's port":      {"v1.14", document("KubePrismConfig", "port: 6443"), "KubePrismConfig: /port: 6443 is the port of the API server"},
+	"KubePrism on etcd's port":         {"v1.13", "{machine: {features: {kubePrism: {enabled: true, port: 2379}}}}", "Config: /machine/features/kubePrism/port: 2379 is the port of etcd"},
+	"a pod of Talos' name": {
+		"v1.14", document("KubeStaticPodConfig", "name: a, pod: {apiVersion: v1, kind: Pod, metadata: {name: kube-apiserver, namespace: kube-system}, spec: {containers: [{name: a, image: b}]}}"),
+		"KubeStaticPodConfig/a: /pod: has the name of Talos' own pod kube-system/kube-apiserver",
+	},
+	"times of etcd":       {"v1.14", "{cluster: {etcd: {extraArgs: {heartbeat-interval: '500'}}}}", "Config: /cluster/etcd/extraArgs/heartbeat-interval: etcd would not start: its election-timeout (1000 ms) must be at least 5 times"},
+	"nodes to score":      {"v1.14", document("KubeSchedulerConfig", "config: {percentageOfNodesToScore: 500}"), "KubeSchedulerConfig: /config/percentageOfNodesToScore: is 500"},
+	"profiles of a name":  {"v1.13", "{cluster: {scheduler: {config: {profiles: [{schedulerName: a}, {schedulerName: a}]}}}}", "Config: /cluster/scheduler/config/profiles/1/schedulerName: is a as in another profile"},
+	"mode of kube-proxy":  {"v1.14", document("KubeProxyConfig", "config: {mode: eBPF}"), `KubeProxyConfig: /config/mode: is "eBPF"`},
+	"pods of kube-proxy":  {"v1.14", document("KubeProxyConfig", "config: {clusterCIDR: '10.244.0.0/16,nope'}"), "KubeProxyConfig: /config/clusterCIDR: is no network"},
+	"address of a metric": {"v1.14", document("KubeProxyConfig", "config: {metricsBindAddress: 0.0.0.0}"), "KubeProxyConfig: /config/metricsBindAddress: must be an IP address and a port"},
+}
+
+func TestWrongTogether(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range wrongTogether {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			err := renderTalos(t, tc.contract, tc.document)
+			if err == nil || !strings.HasPrefix(err.Error(), bad+"spec.documents[0]: "+tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+
+			if err := admitTalos(t, tc.document); err != nil {
+				t.Errorf("admission refuses what another patch may make right: %v", err)
+			}
+		})
+	}
+}
+
+// admitTalos looks at a patch of a document as Talos writes it as admission does.
+func admitTalos(t *testing.T, document string) error {
+	t.Helper()
+
+	object := &bootstrapv1.TalosConfigPatch{ObjectMeta: metav1.ObjectMeta{Name: "bad", Namespace: namespace}}
+	object.Spec.Layer = bootstrapv1.PatchLayerCluster
+
+	patch, err := machineconfig.TalosPatch(object, document)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return patch.Check()
+}
+
+// TestRightValues has what looks like the above and is meant.
+func TestRightValues(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct{ contract, document string }{
+		"links on links": {
+			"v1.14", document("BondConfig", "name: bond0, links: [eth0, eth1], bondMode: 802.3ad, miimon: 100, updelay: 200, lacpRate: fast") + "\n---\n" +
+				document("VLANConfig", "name: bond0.5, vlanID: 5, parent: bond0") + "\n---\n" + document("VLANConfig", "name: bond0.6, vlanID: 6, parent: bond0, mtu: 9000") + "\n---\n" +
+				document("BridgeConfig", "name: br0, links: [bond0.5]"),
+		},
+		"a bond by ARP":           {"v1.14", document("BondConfig", "name: b, links: [eth0], bondMode: active-backup, miimon: 0, arpInterval: 100, arpIpTargets: [10.0.0.1]")},
+		"loopback":                {"v1.14", document("LinkConfig", "name: lo, mtu: 65536, addresses: [{address: 192.0.2.1/32}]")},
+		"routes of both families": {"v1.14", document("LinkConfig", "name: eth0, routes: [{gateway: 10.0.0.1, source: 10.0.0.5}, {destination: '2001:db8::/32', gateway: 'fe80::1'}, {destination: 10.9.0.0/16}]")},
+		"two peers":               {"v1.14", document("WireguardConfig", wireguard+", peers: [{publicKey: "+peerKey+", allowedIPs: [10.1.0.0/24], persistentKeepaliveInterval: 25s}, {publicKey: "+peerKey2+", allowedIPs: [10.1.0.0/16, '::/0']}]")},
+		"keys of all kinds": {
+			"v1.14", document("VolumeConfig", "name: EPHEMERAL, encryption: {provider: luks2, cipher: aes-xts-plain64, keySize: 512, blockSize: 4096, options: [no_read_workqueue, no_write_workqueue], "+
+				"keys: [{slot: 0, tpm: {}}, {slot: 1, kms: {endpoint: 'https://kms.example.com:4050'}}, {slot: 31, nodeID: {}, lockToState: true}]}"),
+		},
+		"legacy encryption":     {"v1.13", "{machine: {systemDiskEncryption: {state: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}}"},
+		"mounts of a container": {"v1.14", document("UserVolumeConfig", "name: data, volumeType: directory") + "\n---\n" + document("ContainerConfig", "name: c, "+agentImage+", mounts: [{userVolume: {name: data, destination: /data}}, {tmpfs: {destination: /tmp, size: 64MiB}}]")},
+		"hosts":                 {"v1.14", document("StaticHostConfig", "name: '2001:db8::5', hostnames: [a, b.example.com, _x.c]")},
+		"legacy network":        {"v1.12", "{machine: {certSANs: ['*.example.com', 10.0.0.5, '2001:db8::5'], network: {nameservers: [10.0.0.1, '2001:db8::53'], searchDomains: [example.com], extraHostEntries: [{ip: 10.0.0.9, aliases: [nas]}]}, time: {servers: [ntp.example.com, 10.0.0.2, /dev/ptp0]}}}"},
+		"probes and sinks":      {"v1.14", document("TCPProbeConfig", "name: a, endpoint: 'proxy.example.com:3128'") + "\n---\n" + document("EventSinkConfig", "endpoint: '[2001:db8::5]:8081'") + "\n---\n" + document("KmsgLogConfig", "name: b, url: 'udp://10.0.0.1:514/'")},
+		"registries": {
+			"v1.14", document("RegistryMirrorConfig", "name: '*', endpoints: [{url: 'https://m.example.com'}]") + "\n---\n" + document("RegistryMirrorConfig", "name: 'localhost:5000', endpoints: [{url: 'http://10.0.0.1:5000'}]") +
+				"\n---\n" + document("RegistryTLSConfig", "name: '[2001:db8::5]:5000', insecureSkipVerify: true"),
+		},
+		"limits of a pod":   {"v1.14", document("KubeAPIServerConfig", "apiPort: 7443, resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 4Gi}}")},
+		"settings of etcd":  {"v1.14", "{cluster: {etcd: {extraArgs: {quota-backend-bytes: '8589934592', heartbeat-interval: '300', election-timeout: '3000', auto-compaction-mode: periodic, auto-compaction-retention: 1h, listen-metrics-urls: 'http://0.0.0.0:2381'}}}}"},
+		"scheduling":        {"v1.14", document("KubeSchedulerConfig", "config: {percentageOfNodesToScore: 50, profiles: [{schedulerName: default-scheduler}, {schedulerName: bin-packing}], leaderElection: {leaderElect: true, leaseDuration: 60s, renewDeadline: 40s}}")},
+		"a proxy with IPVS": {"v1.14", document("KubeProxyConfig", "config: {mode: ipvs, metricsBindAddress: '0.0.0.0:10249', nodePortAddresses: [primary], clusterCIDR: '10.244.0.0/16,fd00::/48'}")},
+		"devices":           {"v1.14", document("PCIDriverRebindConfig", "name: '0000:04:00.0', targetDriver: vfio-pci") + "\n---\n" + document("WatchdogTimerConfig", "device: /dev/watchdog0, timeout: 1m")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if err := renderTalos(t, tc.contract, tc.document); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
