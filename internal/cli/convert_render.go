@@ -35,6 +35,11 @@ func (o *convertOptions) renderAlone(result *convert.Result, found *findings) er
 		return err
 	}
 
+	// An image of the patch may be of an older one: then the patch is for machines of that version.
+	if pinned, ok := machineconfig.ParsePatch(result.Patch).Kubernetes(); ok && version.CheckKubernetes(contract.Talos(), pinned) == nil {
+		kubernetes = pinned
+	}
+
 	set := trialSet(result, contract)
 
 	for _, machineType := range machineTypes {

@@ -15,6 +15,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/cli"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
@@ -153,6 +154,10 @@ func (s sample) cluster(t *testing.T, converted, secret string) string {
 	kubernetes, err := version.NewestKubernetes(contract.Talos())
 	if err != nil {
 		t.Fatal(err)
+	}
+
+	if pinned, ok := machineconfig.ParsePatch(&patch).Kubernetes(); ok {
+		kubernetes = pinned
 	}
 
 	labels, install := "{}", ""

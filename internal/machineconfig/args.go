@@ -40,7 +40,7 @@ type component struct {
 var kubeletProgram = component{
 	flags: []string{
 		"anonymous-auth", "authentication-token-webhook", "authorization-mode", "bootstrap-kubeconfig", "cert-dir", "cgroup-root", "client-ca-file",
-		"config", "config-dir", "container-runtime", "container-runtime-endpoint", "kubeconfig", "kubelet-cgroups", "pod-manifest-path", "port",
+		"config", "config-dir", "container-runtime", "container-runtime-endpoint", "hostname-override", "kubeconfig", "kubelet-cgroups", "pod-manifest-path", "port",
 		"protect-kernel-defaults", "resolv-conf", "root-dir", "rotate-certificates", "system-cgroups",
 	},
 	legacyPointer: "/machine/kubelet/extraArgs/",

@@ -13,6 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 
@@ -260,7 +261,14 @@ func controlPlaneOnly(controlPlane bool, merged *merge.Config) []finding {
 	var findings []finding
 
 	for _, document := range merged.Documents() {
-		if _, ok := document.(container.ControlplaneOnlyConfig); ok {
+		switch document.(type) {
+		case *network.Layer2VIPConfigV1Alpha1, *network.HCloudVIPConfigV1Alpha1:
+			findings = append(findings, finding{
+				document: merge.IDOf(document),
+				err: errors.New("control-plane machines agree by etcd on who has the address, and this is a worker, which would never have it: " +
+					"limit the patch with layer Role and role ControlPlane"),
+			})
+		case container.ControlplaneOnlyConfig:
 			findings = append(findings, finding{
 				document: merge.IDOf(document),
 				err:      errors.New("allowed on control-plane machines only, and this is a worker: limit the patch with layer Role and role ControlPlane"),

@@ -34,6 +34,7 @@ func illFormed(documents []config.Document) []finding {
 		found.volumeValues(document)
 		found.hostValues(document)
 		found.textValues(document)
+		found.variables(document)
 
 		switch typed := document.(type) {
 		case *runtime.SysctlConfigV1Alpha1:
@@ -71,6 +72,7 @@ func (s *shapes) legacy(documents []config.Document) {
 	s.parameters("/machine/sysctls", machine.MachineSysctls, errSysctl)
 	s.parameters("/machine/sysfs", machine.MachineSysfs, errSysfs)
 	s.headers("/cluster/extraManifestHeaders", cluster.ExtraManifestHeaders)
+	s.legacyValues(machine, cluster)
 
 	if machine.MachineKernel != nil {
 		for i, module := range machine.MachineKernel.KernelModules {

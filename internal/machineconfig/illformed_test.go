@@ -80,6 +80,7 @@ func TestWrongAlone(t *testing.T) {
 
 	cases := maps.Clone(wrongAlone)
 	maps.Copy(cases, wrongValues)
+	maps.Copy(cases, wrongLegacy)
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -141,7 +141,7 @@ func TestDiskSelector(t *testing.T) {
 	t.Parallel()
 
 	in := input(t, version.Newest().String(), true)
-	in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{DiskSelector: `disk.transport == "nvme"`, Image: "r.example/i:v1"}
+	in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{DiskSelector: `disk.transport == "nvme"`, Image: "r.example/installer:v1"}
 
 	documents := documentsOf[*runtime.UnattendedInstallConfigV1Alpha1](renderOf(t, in))
 	if len(documents) != 1 {

@@ -105,9 +105,9 @@ var movedSettings = []moved{
 
 	{"/cluster/network", k8s.KubeNetworkConfig, 14, "KubeNetworkConfig"},
 	{"/cluster/network/cni", k8s.KubeNetworkConfig, 14, "spec.network.cni of the TalosClusterConfig, or KubeFlannelCNIConfig"},
-	{"/cluster/network/dnsDomain", k8s.KubeNetworkConfig, 14, "spec.clusterNetwork of the Cluster, or KubeNetworkConfig (dnsDomain)"},
-	{"/cluster/network/podSubnets", k8s.KubeNetworkConfig, 14, "spec.clusterNetwork of the Cluster, or KubeNetworkConfig (podSubnets)"},
-	{"/cluster/network/serviceSubnets", k8s.KubeNetworkConfig, 14, "spec.clusterNetwork of the Cluster, or KubeNetworkConfig (serviceSubnets)"},
+	{"/cluster/network/dnsDomain", k8s.KubeNetworkConfig, 14, "spec.clusterNetwork of the Cluster"},
+	{"/cluster/network/podSubnets", k8s.KubeNetworkConfig, 14, "spec.clusterNetwork of the Cluster"},
+	{"/cluster/network/serviceSubnets", k8s.KubeNetworkConfig, 14, "spec.clusterNetwork of the Cluster"},
 	{"/cluster/network", k8s.KubeFlannelCNIConfig, 14, "KubeNetworkConfig"},
 	{"/cluster/network/cni", k8s.KubeFlannelCNIConfig, 14, "spec.network.cni of the TalosClusterConfig, or KubeFlannelCNIConfig"},
 

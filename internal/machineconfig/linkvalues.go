@@ -13,6 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 )
@@ -29,43 +30,92 @@ const (
 func (s *shapes) linkValues(document config.Document) {
 	switch typed := document.(type) {
 	case *network.BondConfigV1Alpha1:
-		s.linkName("/name", typed.MetaName)
+		s.linkName(typed.MetaName)
+		s.references("/links", typed.BondLinks)
 		s.link("", &typed.CommonLinkConfig)
 		s.bond(typed)
 	case *network.BridgeConfigV1Alpha1:
-		s.linkName("/name", typed.MetaName)
+		s.linkName(typed.MetaName)
+		s.references("/links", typed.BridgeLinks)
 		s.link("", &typed.CommonLinkConfig)
 	case *network.DummyLinkConfigV1Alpha1:
-		s.linkName("/name", typed.MetaName)
+		s.linkName(typed.MetaName)
 		s.link("", &typed.CommonLinkConfig)
 	case *network.LinkConfigV1Alpha1:
+		s.reference("/name", typed.MetaName)
 		s.link("", &typed.CommonLinkConfig)
 	case *network.VethConfigV1Alpha1:
 		s.link("", &typed.CommonLinkConfig)
 		s.link("/peer", &typed.VethPeer.CommonLinkConfig)
 	case *network.VLANConfigV1Alpha1:
-		s.linkName("/name", typed.MetaName)
+		s.linkName(typed.MetaName)
+		s.reference("/parent", typed.ParentLinkConfig)
 		s.link("", &typed.CommonLinkConfig)
 	case *network.VRFConfigV1Alpha1:
-		s.linkName("/name", typed.MetaName)
+		s.linkName(typed.MetaName)
+		s.references("/links", typed.VRFLinks)
 		s.link("", &typed.CommonLinkConfig)
 	case *network.WireguardConfigV1Alpha1:
-		s.linkName("/name", typed.MetaName)
+		s.linkName(typed.MetaName)
 		s.link("", &typed.CommonLinkConfig)
 		s.wireguard(typed)
+	default:
+		s.onLinks(document)
+	}
+}
+
+// onLinks looks at documents that are about links and make none.
+func (s *shapes) onLinks(document config.Document) {
+	switch typed := document.(type) {
 	case *network.RoutingRuleConfigV1Alpha1:
 		if from, to := typed.RuleSrc.Prefix, typed.RuleDst.Prefix; from.IsValid() && to.IsValid() && from.Addr().Is4() != to.Addr().Is4() {
 			s.add("/dst", fmt.Errorf("%s and the source %s are of two address families, and no packet has both: write a rule for each", to, from))
 		}
+	case *network.DHCPv4ConfigV1Alpha1:
+		s.reference("/name", typed.MetaName)
+	case *network.DHCPv6ConfigV1Alpha1:
+		s.reference("/name", typed.MetaName)
+	case *network.EthernetConfigV1Alpha1:
+		s.reference("/name", typed.MetaName)
+	case *network.LinkAliasConfigV1Alpha1:
+		s.reference("/name", typed.MetaName)
+	case *network.Layer2VIPConfigV1Alpha1:
+		s.reference("/link", typed.LinkName)
+	case *network.HCloudVIPConfigV1Alpha1:
+		s.reference("/link", typed.LinkName)
+	case *network.BGPInstanceConfigV1Alpha1:
+		for i, neighbor := range typed.BGPNeighborConfigs {
+			if hold := neighbor.NeighborHoldTime; hold > 0 && hold < shortestHold {
+				s.add(fmt.Sprintf("/neighbors/%d/holdTime", i), fmt.Errorf("is %s, and BGP takes %s and more, or 0s for none", hold, shortestHold))
+			}
+		}
+	case *v1alpha1.Config:
+		s.legacyLinks(typed)
+	}
+}
+
+// shortestHold is BGP's own bound (RFC 4271).
+const shortestHold = 3 * time.Second
+
+func strangeInLink(r rune) bool { return r == '/' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
+
+// reference is for the name or alias of a link that is there, or that another document makes.
+func (s *shapes) reference(pointer, link string) {
+	if strings.ContainsFunc(link, strangeInLink) {
+		s.add(pointer, errors.New("is no name of a link: it has no spaces and no '/', such as enp1s0"))
+	}
+}
+
+func (s *shapes) references(pointer string, links []string) {
+	for i, link := range links {
+		s.reference(fmt.Sprintf("%s/%d", pointer, i), link)
 	}
 }
 
 // linkName is for links that Talos makes. Others may be called by an alias, which may be longer.
-func (s *shapes) linkName(pointer, name string) {
-	strange := func(r rune) bool { return r == '/' || r == ':' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
-
-	if len(name) > longestLinkName || strings.Trim(name, ".") == "" && name != "" || strings.ContainsFunc(name, strange) {
-		s.add(pointer, fmt.Errorf("is no name for a link: the kernel takes at most %d characters, without spaces, '/' and ':', such as bond0", longestLinkName))
+func (s *shapes) linkName(name string) {
+	if len(name) > longestLinkName || strings.Trim(name, ".") == "" && name != "" || strings.ContainsFunc(name, strangeInLink) || strings.Contains(name, ":") {
+		s.add("/name", fmt.Errorf("is no name for a link: the kernel takes at most %d characters, without spaces, '/' and ':', such as bond0", longestLinkName))
 	}
 }
 

@@ -38,16 +38,25 @@ func badNames(patch *merge.Patch) []finding {
 	return findings
 }
 
+var errHostname = errors.New("not a hostname: lower case letters, digits, '-' and '.', and at most 253 of them, as the Node's name has it")
+
 // badHostname finds a hostname that DNS and the Node object refuse.
 func badHostname(merged *merge.Config) []finding {
-	document, ok := documentOf[*network.HostnameConfigV1Alpha1](merged.Documents())
-	if !ok || document.ConfigHostname == "" {
-		return nil
+	var findings []finding
+
+	look := func(id merge.ID, pointer, name string) {
+		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			findings = append(findings, finding{document: id, field: pointer, err: errHostname})
+		}
 	}
 
-	if faults := validation.IsDNS1123Subdomain(document.ConfigHostname); len(faults) > 0 {
-		return []finding{{document: hostnameConfig, field: "/hostname", err: errors.New("not a hostname: lower case letters, digits, '-' and '.', and at most 253 of them, as the Node's name has it")}}
+	if document, ok := documentOf[*network.HostnameConfigV1Alpha1](merged.Documents()); ok {
+		look(hostnameConfig, "/hostname", document.ConfigHostname)
 	}
 
-	return nil
+	if machine, _ := legacyOf(merged.Documents()); machine.MachineNetwork != nil {
+		look(merge.ID{Kind: merge.LegacyKind}, "/machine/network/hostname", machine.MachineNetwork.NetworkHostname)
+	}
+
+	return findings
 }

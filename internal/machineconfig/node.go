@@ -88,6 +88,7 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	findings = append(findings, missingVolumes(documents)...)
 	findings = append(findings, badResources(documents)...)
 	findings = append(findings, r.portUses(documents)...)
+	findings = append(findings, r.fromCluster(documents)...)
 	findings = append(findings, foreignPods(documents)...)
 	findings = append(findings, etcdTimes(documents)...)
 	findings = append(findings, r.wrongEmbedded(documents)...)

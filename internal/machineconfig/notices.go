@@ -42,7 +42,10 @@ func (r *render) notices(merged *merge.Config) []string {
 	notices = append(notices, r.closedPorts(merged.Documents())...)
 
 	for _, warning := range r.talosWarnings {
-		notices = append(notices, "Talos warns: "+warning)
+		// What is older than a document for it is right where the machine's Talos has no such document. OldForms tells the others.
+		if !strings.Contains(warning, "deprecated") {
+			notices = append(notices, "Talos warns: "+warning)
+		}
 	}
 
 	return notices
@@ -56,20 +59,19 @@ func (r *render) closedPorts(documents []config.Document) []string {
 		return nil
 	}
 
-	needed := []struct {
+	type use struct {
 		port uint16
 		what string
-	}{{constants.ApidPort, "the Talos API, without which the machine can neither be upgraded nor repaired"}, {constants.KubeletPort, "the kubelet"}}
+	}
+
+	needed := []use{{constants.ApidPort, "the Talos API, without which the machine can neither be upgraded nor repaired"}, {constants.KubeletPort, "the kubelet"}}
 
 	if r.in.Machine.ControlPlane {
-		needed = append(needed, []struct {
-			port uint16
-			what string
-		}{
-			{uint16(serverPort(documents)), "the API server"}, //nolint:gosec // a port
-			{constants.TrustdPort, "trustd, by which workers get their certificates"},
-			{constants.EtcdClientPort, "etcd"}, {constants.EtcdPeerPort, "etcd's other members"},
-		}...)
+		needed = append(needed,
+			use{uint16(serverPort(documents)), "the API server"}, //nolint:gosec // a port
+			use{constants.TrustdPort, "trustd, by which workers get their certificates"},
+			use{constants.EtcdClientPort, "etcd"}, use{constants.EtcdPeerPort, "etcd's other members"},
+		)
 	}
 
 	var closed []string

@@ -126,15 +126,15 @@ var settings = map[string]setting{
 	},
 	"install.disk and wipe": {
 		change: change(func(in *machineconfig.Input) {
-			in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{Disk: "/dev/sdb", Image: "i", Wipe: new(true)}
+			in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{Disk: "/dev/sdb", Image: "installer", Wipe: new(true)}
 		}),
-		see: install, want: ifModern(`disk.dev_path == "/dev/sdb" i wipe:true`, "/dev/sdb i wipe:true"), effective: everywhere,
+		see: install, want: ifModern(`disk.dev_path == "/dev/sdb" installer wipe:true`, "/dev/sdb installer wipe:true"), effective: everywhere,
 	},
 	"install.disk without wipe": {
 		change: change(func(in *machineconfig.Input) {
-			in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{Disk: "/dev/sdb", Image: "i"}
+			in.TalosConfig.Spec.Install = bootstrapv1.InstallSpec{Disk: "/dev/sdb", Image: "installer"}
 		}),
-		see: install, want: ifModern(`disk.dev_path == "/dev/sdb" i wipe:false`, "/dev/sdb i wipe:false"), effective: everywhere,
+		see: install, want: ifModern(`disk.dev_path == "/dev/sdb" installer wipe:false`, "/dev/sdb installer wipe:false"), effective: everywhere,
 	},
 	"taints of the Machine": {
 		change: change(func(in *machineconfig.Input) {

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/hardware"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime/extensions"
@@ -39,13 +41,7 @@ func (s *shapes) textValues(document config.Document) {
 			s.verification(fmt.Sprintf("/rules/%d", i), rule)
 		}
 	case *extensions.ServiceConfigV1Alpha1:
-		for i, file := range typed.ServiceConfigFiles {
-			if file.ConfigFileMountPath != "" && !path.IsAbs(file.ConfigFileMountPath) {
-				s.add(fmt.Sprintf("/configFiles/%d/mountPath", i), errMount)
-			}
-		}
-
-		s.each("/environment", typed.ServiceEnvironment, isAssignment, errVariable)
+		s.extension(typed)
 	case *hardware.PCIDriverRebindConfigV1Alpha1:
 		if typed.MetaName != "" && !pciAddress.MatchString(typed.MetaName) {
 			s.add("/name", errors.New("is no PCI address: write it as lspci -D prints it, such as 0000:04:00.0"))
@@ -54,10 +50,32 @@ func (s *shapes) textValues(document config.Document) {
 		if typed.WatchdogDevice != "" && !isDevice(typed.WatchdogDevice) {
 			s.add("/device", errDevice)
 		}
+	case *k8s.KubeFlannelCNIConfigV1Alpha1:
+		s.flannel(typed.FlannelBackendType)
 	case *network.TimeSyncConfigV1Alpha1:
 		if typed.TimePTP != nil {
 			s.each("/ptp/devices", typed.TimePTP.Devices, isDevice, errClock)
 		}
+	}
+}
+
+func (s *shapes) extension(service *extensions.ServiceConfigV1Alpha1) {
+	for i, file := range service.ServiceConfigFiles {
+		if file.ConfigFileMountPath != "" && !path.IsAbs(file.ConfigFileMountPath) {
+			s.add(fmt.Sprintf("/configFiles/%d/mountPath", i), errMount)
+		}
+	}
+
+	s.each("/environment", service.ServiceEnvironment, isAssignment, errVariable)
+}
+
+// flannelBackends are those of Flannel, the usual one first.
+var flannelBackends = []string{"vxlan", "host-gw", "wireguard", "ipip", "ipsec", "udp", "alloc", "extension", "ali-vpc", "tencent-vpc"}
+
+func (s *shapes) flannel(backend string) {
+	if backend != "" && !slices.Contains(flannelBackends, backend) {
+		s.add("/backendType", fmt.Errorf("is %q, which Flannel does not have, and no pod would get a network: vxlan is usual, others are %s",
+			backend, strings.Join(flannelBackends[1:], ", ")))
 	}
 }
 

@@ -96,6 +96,32 @@ var wrongValues = map[string]struct{ contract, document, want string }{
 	"kubelet's directory":    {"v1.14", document("KubeletConfig", "extraArgs: {root-dir: /var/kubelet}"), "KubeletConfig: /extraArgs/root-dir: set by Talos itself"},
 }
 
+// wrongLegacy has the same of the legacy document, and names. They are cases of TestWrongAlone.
+var wrongLegacy = map[string]struct{ contract, document, want string }{
+	"link by a sentence":     {"v1.14", document("DHCPv4Config", "name: the first one"), "DHCPv4Config/the first one: /name: is no name of a link"},
+	"member by a path":       {"v1.14", document("BridgeConfig", "name: br0, links: [/dev/eth0]"), "BridgeConfig/br0: /links/0: is no name of a link"},
+	"hold time of a second":  {"v1.14", document("BGPInstanceConfig", "name: a, localASN: 65000, neighbors: [{address: 10.0.0.1, peerASN: 65001, holdTime: 1s}]"), "BGPInstanceConfig/a: /neighbors/0/holdTime: is 1s"},
+	"backend of Flannel":     {"v1.14", document("KubeFlannelCNIConfig", "backendType: vxlan2"), `KubeFlannelCNIConfig: /backendType: is "vxlan2"`},
+	"variable of a pod":      {"v1.14", document("KubeSchedulerConfig", "env: {'a b': c}"), "KubeSchedulerConfig: /env/a b: is no name of an environment variable"},
+	"variable":               {"v1.12", "{machine: {env: {a-b: c}}}", "Config: /machine/env/a-b: is no name"},
+	"legacy variable":        {"v1.13", "{cluster: {apiServer: {env: {'1=': c}}}}", "Config: /cluster/apiServer/env/1=: is no name"},
+	"name of the Node":       {"v1.14", document("KubeletConfig", "extraArgs: {hostname-override: other}"), "KubeletConfig: /extraArgs/hostname-override: set by Talos itself"},
+	"legacy hostname":        {"v1.13", "{machine: {network: {hostname: My Host}}}", "Config: /machine/network/hostname: not a hostname"},
+	"legacy MTU below zero":  {"v1.13", "{machine: {network: {interfaces: [{interface: eth0, dhcp: true, mtu: -5}]}}}", "Config: /machine/network/interfaces/0/mtu: is -5"},
+	"legacy route":           {"v1.13", "{machine: {network: {interfaces: [{interface: eth0, dhcp: true, routes: [{network: '2001:db8::/32', gateway: 10.0.0.1}]}]}}}", "Config: /machine/network/interfaces/0/routes/0/gateway: 10.0.0.1 is of another address family"},
+	"legacy bond of nothing": {"v1.12", "{machine: {network: {interfaces: [{interface: bond0, dhcp: true, bond: {mode: 802.3ad}}]}}}", "Config: /machine/network/interfaces/0/bond/interfaces: is empty"},
+	"legacy tag":             {"v1.12", "{machine: {network: {interfaces: [{interface: eth0, dhcp: true, vlans: [{vlanId: 5000, dhcp: true}]}]}}}", "Config: /machine/network/interfaces/0/vlans/0/vlanId: is 5000"},
+	"mount to nowhere":       {"v1.13", "{machine: {kubelet: {extraMounts: [{destination: data, source: /var/data, type: bind}]}}}", "Config: /machine/kubelet/extraMounts/0/destination: is no whole path"},
+	"mount of nothing":       {"v1.13", "{machine: {kubelet: {extraMounts: [{destination: /var/data, source: data, options: [rbind]}]}}}", "Config: /machine/kubelet/extraMounts/0/source: is no whole path"},
+	"option of a mount":      {"v1.13", "{machine: {kubelet: {extraMounts: [{destination: /var/a, source: /var/a, type: bind, options: [bind, rshard]}]}}}", `Config: /machine/kubelet/extraMounts/0/options/1: "rshard" is no option of a bind mount`},
+	"disk by a name":         {"v1.13", "{machine: {disks: [{device: sdb, partitions: [{mountpoint: /var/mnt/a}]}]}}", "Config: /machine/disks/0/device: is no device"},
+	"disk outside of /var":   {"v1.13", "{machine: {disks: [{device: /dev/sdb, partitions: [{mountpoint: /data}]}]}}", `Config: /machine/disks/0/partitions/0/mountpoint: "/data" is not under /var`},
+	"disk over etcd's data":  {"v1.12", "{machine: {disks: [{device: /dev/sdb, partitions: [{mountpoint: /var/lib/etcd}]}]}}", `Config: /machine/disks/0/partitions/0/mountpoint: "/var/lib/etcd" lies over`},
+	"profile in a folder":    {"v1.13", "{machine: {seccompProfiles: [{name: ../audit.json, value: {defaultAction: SCMP_ACT_LOG}}]}}", "Config: /machine/seccompProfiles/0/name: is no name of a file"},
+	"legacy mode of a proxy": {"v1.13", "{cluster: {proxy: {mode: userspace}}}", `Config: /cluster/proxy/mode: is "userspace"`},
+	"manifest from a text":   {"v1.13", "{cluster: {extraManifests: [not a url]}}", "Config: /cluster/extraManifests/0: is no URL"},
+}
+
 // wrongTogether has what only the merged config shows: a patch of it may be right.
 var wrongTogether = map[string]struct{ contract, document, want string }{
 	"a link in two others": {
@@ -146,12 +172,17 @@ var wrongTogether = map[string]struct{ contract, document, want string }{
 		"v1.14", document("KubeStaticPodConfig", "name: a, pod: {apiVersion: v1, kind: Pod, metadata: {name: kube-apiserver, namespace: kube-system}, spec: {containers: [{name: a, image: b}]}}"),
 		"KubeStaticPodConfig/a: /pod: has the name of Talos' own pod kube-system/kube-apiserver",
 	},
-	"times of etcd":       {"v1.14", "{cluster: {etcd: {extraArgs: {heartbeat-interval: '500'}}}}", "Config: /cluster/etcd/extraArgs/heartbeat-interval: etcd would not start: its election-timeout (1000 ms) must be at least 5 times"},
-	"nodes to score":      {"v1.14", document("KubeSchedulerConfig", "config: {percentageOfNodesToScore: 500}"), "KubeSchedulerConfig: /config/percentageOfNodesToScore: is 500"},
-	"profiles of a name":  {"v1.13", "{cluster: {scheduler: {config: {profiles: [{schedulerName: a}, {schedulerName: a}]}}}}", "Config: /cluster/scheduler/config/profiles/1/schedulerName: is a as in another profile"},
-	"mode of kube-proxy":  {"v1.14", document("KubeProxyConfig", "config: {mode: eBPF}"), `KubeProxyConfig: /config/mode: is "eBPF"`},
-	"pods of kube-proxy":  {"v1.14", document("KubeProxyConfig", "config: {clusterCIDR: '10.244.0.0/16,nope'}"), "KubeProxyConfig: /config/clusterCIDR: is no network"},
-	"address of a metric": {"v1.14", document("KubeProxyConfig", "config: {metricsBindAddress: 0.0.0.0}"), "KubeProxyConfig: /config/metricsBindAddress: must be an IP address and a port"},
+	"networks of pods":             {"v1.14", document("KubeNetworkConfig", "podSubnets: [10.1.0.0/16]"), "KubeNetworkConfig: /podSubnets: comes from spec.clusterNetwork.pods of the Cluster"},
+	"legacy networks":              {"v1.13", "{cluster: {network: {serviceSubnets: [nonsense]}}}", "Config: /cluster/network/serviceSubnets: comes from spec.clusterNetwork.services"},
+	"kubelet of another version":   {"v1.14", document("KubeletConfig", "image: 'registry.example.com/kubelet:v1.33.0'"), "KubeletConfig: /image: is of Kubernetes v1.33.0, and the Machine says v1.34.2"},
+	"legacy API server of another": {"v1.13", "{cluster: {apiServer: {image: 'registry.k8s.io/kube-apiserver:v1.34.1'}}}", "Config: /cluster/apiServer/image: is of Kubernetes v1.34.1"},
+	"image that is none":           {"v1.14", "{cluster: {etcd: {image: No Image}}}", "Config: /cluster/etcd/image: is no name of an image"},
+	"times of etcd":                {"v1.14", "{cluster: {etcd: {extraArgs: {heartbeat-interval: '500'}}}}", "Config: /cluster/etcd/extraArgs/heartbeat-interval: etcd would not start: its election-timeout (1000 ms) must be at least 5 times"},
+	"nodes to score":               {"v1.14", document("KubeSchedulerConfig", "config: {percentageOfNodesToScore: 500}"), "KubeSchedulerConfig: /config/percentageOfNodesToScore: is 500"},
+	"profiles of a name":           {"v1.13", "{cluster: {scheduler: {config: {profiles: [{schedulerName: a}, {schedulerName: a}]}}}}", "Config: /cluster/scheduler/config/profiles/1/schedulerName: is a as in another profile"},
+	"mode of kube-proxy":           {"v1.14", document("KubeProxyConfig", "config: {mode: eBPF}"), `KubeProxyConfig: /config/mode: is "eBPF"`},
+	"pods of kube-proxy":           {"v1.14", document("KubeProxyConfig", "config: {clusterCIDR: '10.244.0.0/16,nope'}"), "KubeProxyConfig: /config/clusterCIDR: is no network"},
+	"address of a metric":          {"v1.14", document("KubeProxyConfig", "config: {metricsBindAddress: 0.0.0.0}"), "KubeProxyConfig: /config/metricsBindAddress: must be an IP address and a port"},
 }
 
 func TestWrongTogether(t *testing.T) {
@@ -215,11 +246,15 @@ func TestRightValues(t *testing.T) {
 			"v1.14", document("RegistryMirrorConfig", "name: '*', endpoints: [{url: 'https://m.example.com'}]") + "\n---\n" + document("RegistryMirrorConfig", "name: 'localhost:5000', endpoints: [{url: 'http://10.0.0.1:5000'}]") +
 				"\n---\n" + document("RegistryTLSConfig", "name: '[2001:db8::5]:5000', insecureSkipVerify: true"),
 		},
-		"limits of a pod":   {"v1.14", document("KubeAPIServerConfig", "apiPort: 7443, resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 4Gi}}")},
-		"settings of etcd":  {"v1.14", "{cluster: {etcd: {extraArgs: {quota-backend-bytes: '8589934592', heartbeat-interval: '300', election-timeout: '3000', auto-compaction-mode: periodic, auto-compaction-retention: 1h, listen-metrics-urls: 'http://0.0.0.0:2381'}}}}"},
-		"scheduling":        {"v1.14", document("KubeSchedulerConfig", "config: {percentageOfNodesToScore: 50, profiles: [{schedulerName: default-scheduler}, {schedulerName: bin-packing}], leaderElection: {leaderElect: true, leaseDuration: 60s, renewDeadline: 40s}}")},
-		"a proxy with IPVS": {"v1.14", document("KubeProxyConfig", "config: {mode: ipvs, metricsBindAddress: '0.0.0.0:10249', nodePortAddresses: [primary], clusterCIDR: '10.244.0.0/16,fd00::/48'}")},
-		"devices":           {"v1.14", document("PCIDriverRebindConfig", "name: '0000:04:00.0', targetDriver: vfio-pci") + "\n---\n" + document("WatchdogTimerConfig", "device: /dev/watchdog0, timeout: 1m")},
+		"limits of a pod":       {"v1.14", document("KubeAPIServerConfig", "apiPort: 7443, resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 4Gi}}")},
+		"settings of etcd":      {"v1.14", "{cluster: {etcd: {extraArgs: {quota-backend-bytes: '8589934592', heartbeat-interval: '300', election-timeout: '3000', auto-compaction-mode: periodic, auto-compaction-retention: 1h, listen-metrics-urls: 'http://0.0.0.0:2381'}}}}"},
+		"scheduling":            {"v1.14", document("KubeSchedulerConfig", "config: {percentageOfNodesToScore: 50, profiles: [{schedulerName: default-scheduler}, {schedulerName: bin-packing}], leaderElection: {leaderElect: true, leaseDuration: 60s, renewDeadline: 40s}}")},
+		"a proxy with IPVS":     {"v1.14", document("KubeProxyConfig", "config: {mode: ipvs, metricsBindAddress: '0.0.0.0:10249', nodePortAddresses: [primary], clusterCIDR: '10.244.0.0/16,fd00::/48'}")},
+		"image of a mirror":     {"v1.14", document("KubeletConfig", "image: 'registry.example.com:5000/siderolabs/kubelet:v1.34.2'") + "\n---\n" + document("KubeAPIServerConfig", "image: 'registry.example.com/kube-apiserver:patched'")},
+		"networks as they are":  {"v1.14", document("KubeNetworkConfig", "podSubnets: [10.244.0.0/16], nodeCIDRMaskSizeIPv4: 23")},
+		"legacy disk and mount": {"v1.13", "{machine: {disks: [{device: /dev/disk/by-id/x, partitions: [{mountpoint: /var/mnt/a}]}], kubelet: {extraMounts: [{destination: /var/openebs, type: bind, source: /var/openebs, options: [bind, rshared, rw]}, {destination: /var/scratch, type: tmpfs, source: tmpfs, options: [size=1g]}]}}}"},
+		"legacy interfaces":     {"v1.13", "{machine: {network: {interfaces: [{interface: bond0, mtu: 9000, bond: {mode: 802.3ad, deviceSelectors: [{driver: i40e}]}, vlans: [{vlanId: 5, addresses: [10.0.0.5/24], routes: [{gateway: 10.0.0.1}]}]}]}}}"},
+		"devices":               {"v1.14", document("PCIDriverRebindConfig", "name: '0000:04:00.0', targetDriver: vfio-pci") + "\n---\n" + document("WatchdogTimerConfig", "device: /dev/watchdog0, timeout: 1m")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
+)
+
+// TestNotices: what may be meant is rendered, and told.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+
+	const blocks = "{apiVersion: v1alpha1, kind: NetworkDefaultActionConfig, ingress: block}"
+
+	opens := func(name, ports string) string {
+		return "\n---\n" + document("NetworkRuleConfig", "name: "+name+", portSelector: {protocol: tcp, ports: ["+ports+"]}, ingress: [{subnet: 10.0.0.0/8}]")
+	}
+
+	for name, tc := range map[string]struct {
+		contract     string
+		controlPlane bool
+		document     string
+		want, not    string
+	}{
+		"closed worker":          {contract: "v1.14", document: blocks, want: "blocks, and no NetworkRuleConfig opens the TCP port 50000 (the Talos API, without which the machine can neither be upgraded nor repaired), 10250 (the kubelet)"},
+		"open worker":            {contract: "v1.14", document: blocks + opens("a", "50000, 10240-10260"), not: "blocks"},
+		"half open worker":       {contract: "v1.13", document: blocks + opens("a", "10250"), want: "opens the TCP port 50000 (the Talos API"},
+		"open by UDP alone":      {contract: "v1.14", document: blocks + strings.ReplaceAll(opens("a", "50000, 10250"), "tcp", "udp"), want: "opens the TCP port 50000"},
+		"closed control plane":   {contract: "v1.14", controlPlane: true, document: blocks + opens("a", "50000, 10250, 6443, 50001"), want: "opens the TCP port 2379 (etcd), 2380 (etcd's other members)"},
+		"open control plane":     {contract: "v1.14", controlPlane: true, document: blocks + opens("a", "50000-50001, 10250, 6443, 2379-2380"), not: "blocks"},
+		"what Talos warns of":    {contract: "v1.14", document: document("ImageVerificationConfig", "rules: [{image: library/nginx, deny: true}]"), want: "Talos warns: rule 0: imagePattern \"library/nginx\" cannot match any image"},
+		"older forms, which are": {contract: "v1.13", document: "{machine: {files: [{path: /var/a, op: create, content: a, permissions: 0600}]}}", not: "Talos warns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			object := &bootstrapv1.TalosConfigPatch{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: namespace}}
+			object.Spec.ClusterName, object.Spec.Layer = "c1", bootstrapv1.PatchLayerCluster
+
+			patch, err := machineconfig.TalosPatch(object, tc.document)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			in := input(t, tc.contract, tc.controlPlane)
+			in.Patches = append(in.Patches, patch)
+
+			config, err := machineconfig.Render(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			has := func(text string) bool {
+				return slices.ContainsFunc(config.Warnings, func(warning string) bool { return strings.Contains(warning, text) })
+			}
+
+			if tc.want != "" && !has(tc.want) || tc.not != "" && has(tc.not) {
+				t.Errorf("got %q, want %q and not %q", config.Warnings, tc.want, tc.not)
+			}
+		})
+	}
+}
+
+// A worker has no etcd, by which machines agree on who has a virtual address.
+func TestVirtualAddressOfAWorker(t *testing.T) {
+	t.Parallel()
+
+	patch := patch(t, `{metadata: {name: bad}, spec: {clusterName: c1, layer: Cluster, documents: [{kind: Layer2VIPConfig, layer2VIPConfig: {name: 10.0.0.5, link: eth0}}]}}`)
+
+	for controlPlane, want := range map[bool]string{
+		true:  "",
+		false: bad + "spec.documents[0]: Layer2VIPConfig/10.0.0.5: control-plane machines agree by etcd on who has the address",
+	} {
+		in := input(t, "v1.14", controlPlane)
+		in.Patches = append(in.Patches, patch)
+
+		_, err := machineconfig.Render(in)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("control plane %v: got %v, want %q", controlPlane, err, want)
+		}
+	}
+
+	if warnings := patch.Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "the patch selects workers too") {
+		t.Errorf("got warnings %q", warnings)
+	}
+}
