@@ -144,6 +144,7 @@ type BlockMountSpec struct {
 }
 
 type BlockProvisioningSpec struct {
+	// By disk.dev_path, serial, model, wwid, size or transport; a match with room is taken.
 	// +optional
 	DiskSelector *BlockDiskSelector `json:"diskSelector,omitempty"`
 
@@ -155,7 +156,7 @@ type BlockProvisioningSpec struct {
 	// +optional
 	MinSize *BlockByteSize `json:"minSize,omitempty"`
 
-	// Such as 50GiB or 80%. Negative: what is left free (Talos 1.13).
+	// Such as 50GiB or 80%; left out: all there is. Negative: what is left free (Talos 1.13).
 	// +optional
 	MaxSize *BlockSize `json:"maxSize,omitempty"`
 }

@@ -111,10 +111,24 @@ func (r *rower) text(f *model.Field, pointer string) string {
 
 	values := r.in.Since.FirstValues[r.kind][pointer]
 	for _, value := range slices.Sorted(maps.Keys(values)) {
+		// What is not offered needs no version.
+		if offered := offeredValues(f); offered != nil && !slices.Contains(offered, value) {
+			continue
+		}
+
 		sentences = append(sentences, fmt.Sprintf("`%s` since Talos %s.", value, minor(values[value])))
 	}
 
 	return strings.Join(sentences, " ")
+}
+
+// offeredValues are those that a field of few words takes, nil for other fields.
+func offeredValues(f *model.Field) []string {
+	if f.Type.Shape == model.ScalarRef {
+		return f.Type.Scalar.Enum
+	}
+
+	return f.Enum
 }
 
 // sinceSentence is what the model adds to a note.
