@@ -5,6 +5,7 @@ package clustersecrets
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -42,4 +43,9 @@ func (k *Keeper) Look(ctx context.Context, cluster *clusterv1.Cluster, carrier s
 	_, err = k.derived(ctx, k.cached, cluster, bundle, versionOf(secret))
 
 	return true, err
+}
+
+// Read returns the bundle of a Secret that Find returned, decoded. What must agree with it is not looked at: see Look.
+func (k *Keeper) Read(secret *corev1.Secret) (*secrets.Bundle, error) {
+	return k.decode(secret, version.Newest())
 }

@@ -75,7 +75,7 @@ func TestReasons(t *testing.T) {
 func TestEvents(t *testing.T) {
 	text, found := page(t, "observability.md"), 0
 
-	for _, directory := range []string{"bootstrap", "internal"} {
+	for _, directory := range []string{"bootstrap", "controlplane", "internal"} {
 		for name, reason := range eventReasons(t, filepath.Join(root, directory)) {
 			found++
 

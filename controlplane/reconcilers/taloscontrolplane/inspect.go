@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taloscontrolplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/rollout"
+	"github.com/maesh-dev/ichor/internal/talos"
+	"github.com/maesh-dev/ichor/internal/workload"
+)
+
+// nodes ask the nodes of a cluster, and have them do something. It is internal/talos.
+type nodes interface {
+	Observe(ctx context.Context, names ...string) map[string]talos.Node
+	Bootstrap(ctx context.Context, machine string) error
+	ForwardLeadership(ctx context.Context, machine string, from etcd.MemberID) (string, error)
+	LeaveEtcd(ctx context.Context, machine string, member etcd.MemberID) error
+	RemoveEtcdMember(ctx context.Context, through string, member etcd.MemberID) error
+}
+
+// inspect puts into the snapshot what nodes say: now, if that is asked for or due, and otherwise what they have said a while ago. All are
+// asked at once, so that what they say of each other is of one time.
+func (r *Reconciler) inspect(ctx context.Context, seen *observation, now bool) {
+	if now || r.due(seen) {
+		r.ask(ctx, seen)
+	}
+
+	// What was said before the way to the nodes was lost counts no more: nobody could act by it.
+	if seen.nodes != nil {
+		for i, m := range seen.machines {
+			seen.snapshot.Machines[i].Etcd = seen.plane.views[m.object.UID].node.Etcd
+		}
+	}
+
+	orphans := rollout.Orphans(seen.snapshot)
+	seen.plane.note(orphans, seen.snapshot.Now)
+	seen.snapshot.Orphans = seen.plane.orphans
+
+	if len(orphans) > 0 && seen.cluster != nil {
+		seen.snapshot.Nodes = r.workloadNodes(ctx, seen)
+	}
+
+	r.probe(ctx, seen)
+	r.judge(seen)
+}
+
+// due says whether a node has not been asked for as long as it may be, or never in this way.
+func (r *Reconciler) due(seen *observation) bool {
+	if seen.nodes == nil {
+		return false
+	}
+
+	interval := r.PollInterval
+	if seen.plane.settled {
+		interval = r.HealthInterval
+	}
+
+	for i, m := range seen.machines {
+		last, asked := seen.plane.views[m.object.UID]
+		if !asked || last.of != question(&seen.snapshot.Machines[i]) || !seen.snapshot.Now.Before(last.at.Add(interval)) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// question is what a node is asked by.
+func question(m *rollout.Machine) string {
+	return fmt.Sprint(m.Addresses, m.NodeName, m.RecordedMembers)
+}
+
+func (r *Reconciler) ask(ctx context.Context, seen *observation) {
+	seen.fresh = true
+
+	if seen.nodes == nil || len(seen.machines) == 0 {
+		return
+	}
+
+	said := seen.nodes.Observe(ctx)
+	seen.snapshot.Now = r.Clock.Now()
+
+	for i, m := range seen.machines {
+		next := view{node: said[m.object.Name], of: question(&seen.snapshot.Machines[i]), at: seen.snapshot.Now, heard: seen.snapshot.Now}
+
+		if last, asked := seen.plane.views[m.object.UID]; asked && next.node.Err != nil {
+			next.heard = last.heard
+		}
+
+		if next.node.Err != nil {
+			ctrl.LoggerFrom(ctx).V(3).Info("A node does not say how it is", "Machine", klog.KObj(m.object), "why", next.node.Err.Error())
+		}
+
+		seen.plane.views[m.object.UID] = next
+	}
+}
+
+// workloadNodes are the Nodes of the cluster, read only when an etcd member is on no Machine: it may be on one of them.
+func (r *Reconciler) workloadNodes(ctx context.Context, seen *observation) rollout.Nodes {
+	nodes, err := workload.Nodes(ctx, r.ClusterCache, seen.plane.cluster)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(3).Info("The Nodes of the cluster cannot be read", "why", err.Error())
+
+		return rollout.Nodes{}
+	}
+
+	return rollout.Nodes{Known: true, Items: nodes}
+}
+
+// probe asks, once etcd is bootstrapped, whether the Kubernetes API server answers. That it once has is in the records.
+func (r *Reconciler) probe(ctx context.Context, seen *observation) {
+	s := &seen.snapshot
+	if s.ControlPlane.Initialized || s.ControlPlane.Deleting || seen.cluster == nil || !s.ControlPlane.Bootstrap.Set || !seen.fresh {
+		return
+	}
+
+	// The only machine of a control plane that goes before the API server has answered goes as one that never served.
+	if len(s.Machines) == 1 && s.Machines[0].Deletion != nil {
+		return
+	}
+
+	running := false
+	for i := range s.Machines {
+		running = running || s.Machines[i].Etcd.Self != 0
+	}
+
+	if !running {
+		return
+	}
+
+	if err := workload.Answers(ctx, r.Client, seen.plane.cluster); err != nil {
+		ctrl.LoggerFrom(ctx).V(3).Info("The Kubernetes API server does not answer yet", "why", err.Error())
+
+		return
+	}
+
+	s.ControlPlane.Initialized = true
+}
+
+// silent is for how long a machine's node has not answered.
+func (v view) silent(now time.Time) time.Duration {
+	if v.node.Err == nil {
+		return 0
+	}
+
+	return now.Sub(v.heard)
+}
+
+// initialized says whether the Kubernetes API server has ever answered, by any evidence.
+func (o *observation) initialized() bool {
+	c := &o.snapshot.ControlPlane
+	if c.Initialized || c.Bootstrap.Record.Done || c.BundleBootstrap.Record.Done || ptr.Deref(o.controlPlane.Status.Initialization.ControlPlaneInitialized, false) {
+		return true
+	}
+
+	for i := range o.snapshot.Machines {
+		if o.snapshot.Machines[i].NodeName != "" {
+			return true
+		}
+	}
+
+	return false
+}

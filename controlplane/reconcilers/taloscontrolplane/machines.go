@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taloscontrolplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capicontroller "sigs.k8s.io/cluster-api/util/controller"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/rollout"
+)
+
+var (
+	machineGVK      = capicontroller.StructuredObject(clusterv1.GroupVersion, machineKind)
+	controlPlaneGVK = capicontroller.StructuredObject(controlplanev1.GroupVersion, talosControlPlaneKind)
+)
+
+// createMachine makes infrastructure machine, TalosConfig and Machine, all of one name. What has been made is removed when a later one
+// cannot be.
+func (r *Reconciler) createMachine(ctx context.Context, seen *observation, action rollout.CreateMachine) error {
+	tcp := seen.controlPlane
+
+	name, err := r.freeName(ctx, seen)
+	if err != nil {
+		return err
+	}
+
+	infrastructure, err := r.newInfrastructure(ctx, seen, name)
+	if err != nil {
+		return fmt.Errorf("make Machine %s: %w", name, err)
+	}
+
+	infrastructureRef := clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrastructure.GroupVersionKind().Group, Kind: infrastructure.GetKind(), Name: name,
+	}
+
+	if err := r.applyNew(ctx, seen, infrastructure); err != nil {
+		return fmt.Errorf("make Machine %s: %w", name, r.cleanUp(ctx, err, infrastructure))
+	}
+
+	config, err := toUnstructured(r.Client.Scheme(), newConfig(tcp, seen.clusterName, name))
+	if err != nil {
+		return fmt.Errorf("make Machine %s: %w", name, r.cleanUp(ctx, err, infrastructure))
+	}
+
+	if err := r.applyNew(ctx, seen, config); err != nil {
+		return fmt.Errorf("make Machine %s: %w", name, r.cleanUp(ctx, err, config, infrastructure))
+	}
+
+	machine := newMachine(tcp, seen.clusterName, name, action)
+	machine.Spec.InfrastructureRef = infrastructureRef
+	machine.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: bootstrapv1.GroupVersion.Group, Kind: talosConfigKind, Name: name,
+	}
+
+	made, err := toUnstructured(r.Client.Scheme(), machine)
+	if err == nil {
+		err = r.apply(ctx, fieldManager, made)
+	}
+
+	if err != nil {
+		return fmt.Errorf("make Machine %s: %w", name, r.cleanUp(ctx, err, config, infrastructure))
+	}
+
+	r.deferrer.DeferNextReconcileUntilCacheUpToDate(tcp, machineGVK, made.GetResourceVersion())
+
+	return nil
+}
+
+// maxNames is how many names are tried. With one random part in it, hardly ever a second is needed.
+const maxNames = 5
+
+// freeName makes a name that no object has: applying to one that exists would change it.
+func (r *Reconciler) freeName(ctx context.Context, seen *observation) (string, error) {
+	for range maxNames {
+		name, err := machineName(seen.controlPlane, seen.clusterName)
+		if err != nil {
+			return "", err
+		}
+
+		key := client.ObjectKey{Namespace: seen.controlPlane.Namespace, Name: name}
+		taken := false
+
+		for _, object := range []client.Object{&clusterv1.Machine{}, &bootstrapv1.TalosConfig{}} {
+			err := r.Client.Get(ctx, key, object)
+			if client.IgnoreNotFound(err) != nil {
+				return "", err
+			}
+
+			taken = taken || err == nil
+		}
+
+		if !taken {
+			return name, nil
+		}
+	}
+
+	return "", fmt.Errorf("TalosControlPlane %s: spec.machineNaming.template gives names that are taken", seen.controlPlane.Name)
+}
+
+// cleanUp removes what was made before something failed. The error is the first.
+func (r *Reconciler) cleanUp(ctx context.Context, first error, objects ...client.Object) error {
+	faults := []error{first}
+
+	for _, object := range objects {
+		if object.GetUID() == "" {
+			continue // it was not made
+		}
+
+		uid := object.GetUID()
+		if err := r.Client.Delete(context.WithoutCancel(ctx), object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			faults = append(faults, fmt.Errorf("remove %s again: %w", object.GetName(), err))
+		}
+	}
+
+	return errors.Join(faults...)
+}
+
+// deleteMachine deletes a Machine if it is still what the decision was made by.
+func (r *Reconciler) deleteMachine(ctx context.Context, seen *observation, name string) error {
+	m, err := seen.machine(name)
+	if err != nil {
+		return err
+	}
+
+	uid, version := m.stored.UID, m.stored.ResourceVersion
+
+	deleted, err := r.deletions.Delete(ctx, m.stored, client.Preconditions{UID: &uid, ResourceVersion: &version})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("delete Machine %s: %w", name, err)
+	}
+
+	if deleted != nil {
+		r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.controlPlane, machineGVK, deleted.GetResourceVersion())
+	}
+
+	return nil
+}
+
+// adopt makes the control plane the controller of a Machine.
+func (r *Reconciler) adopt(ctx context.Context, seen *observation, name string) error {
+	return r.changeMachine(ctx, seen, name, func(machine *clusterv1.Machine) error {
+		return controllerutil.SetControllerReference(seen.controlPlane, machine, r.Client.Scheme())
+	})
+}
+
+// setHook puts our hook on a Machine, or takes it off.
+func (r *Reconciler) setHook(ctx context.Context, seen *observation, name string, on bool) error {
+	return r.changeMachine(ctx, seen, name, func(machine *clusterv1.Machine) error {
+		if on {
+			metav1.SetMetaDataAnnotation(&machine.ObjectMeta, controlplanev1.PreTerminateHookAnnotation, "")
+		} else {
+			delete(machine.Annotations, controlplanev1.PreTerminateHookAnnotation)
+		}
+
+		return nil
+	})
+}
+
+func (r *Reconciler) recordMember(ctx context.Context, seen *observation, action rollout.RecordMember) error {
+	return r.changeMachine(ctx, seen, action.Machine, func(machine *clusterv1.Machine) error {
+		recorded, err := rollout.ParseMembers(machine.Annotations[controlplanev1.EtcdMembersAnnotation])
+		if err != nil {
+			return err
+		}
+
+		metav1.SetMetaDataAnnotation(&machine.ObjectMeta, controlplanev1.EtcdMembersAnnotation, rollout.FormatMembers(recorded, action.Member))
+
+		return nil
+	})
+}
+
+// changeMachine changes the metadata of a Machine if it is still what the decision was made by.
+func (r *Reconciler) changeMachine(ctx context.Context, seen *observation, name string, change func(*clusterv1.Machine) error) error {
+	m, err := seen.machine(name)
+	if err != nil {
+		return err
+	}
+
+	wanted := m.stored.DeepCopy()
+	if err := change(wanted); err != nil {
+		return fmt.Errorf("machine %s: %w", name, err)
+	}
+
+	if err := r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(m.stored, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("change Machine %s: %w", name, client.IgnoreNotFound(err))
+	}
+
+	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.controlPlane, machineGVK, wanted.ResourceVersion)
+
+	// The conditions are reported after this.
+	m.object.ObjectMeta, m.stored.ObjectMeta = *wanted.ObjectMeta.DeepCopy(), *wanted.ObjectMeta.DeepCopy()
+
+	return nil
+}

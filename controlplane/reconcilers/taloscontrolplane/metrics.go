@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taloscontrolplane
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Values of the label result.
+const (
+	resultSuccess = "Success"
+	resultFailure = "Failure"
+)
+
+var actionsCounter = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "ichor_controlplane_actions_total",
+	Help: "Actions on control planes, by what was done and how it ended.",
+}, []string{"action", "result"})
+
+func init() { ctrlmetrics.Registry.MustRegister(actionsCounter) }
+
+// counted counts an action.
+func counted(action string, fault error) {
+	result := resultSuccess
+	if fault != nil {
+		result = resultFailure
+	}
+
+	actionsCounter.WithLabelValues(action, result).Inc()
+}
