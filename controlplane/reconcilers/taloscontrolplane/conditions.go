@@ -15,6 +15,7 @@ import (
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/rollout"
 )
 
@@ -58,13 +59,13 @@ func certificatesCondition(seen *observation) metav1.Condition {
 
 	switch {
 	case seen.secretsFault != nil:
-		return no(condition, seen.secretsFault.Reason, sentence(shorten(seen.secretsFault.Error(), maxNote)))
+		return no(condition, seen.secretsFault.Reason, sentence(prose.Shorten(seen.secretsFault.Error())))
 	case seen.bundle == nil:
 		return no(condition, controlplanev1.CertificatesNotCreatedReason, "The cluster's secrets are made with its first machine config")
 	case !seen.kubeconfigLooked && conditions.GetReason(seen.controlPlane, condition) == controlplanev1.KubeconfigNotAvailableReason:
 		return *conditions.Get(seen.controlPlane, condition)
 	case seen.kubeconfigFault != nil:
-		return no(condition, controlplanev1.KubeconfigNotAvailableReason, sentence(shorten(seen.kubeconfigFault.Error(), maxNote)))
+		return no(condition, controlplanev1.KubeconfigNotAvailableReason, sentence(prose.Shorten(seen.kubeconfigFault.Error())))
 	default:
 		return yes(condition, controlplanev1.CertificatesAvailableReason, "")
 	}
@@ -105,9 +106,7 @@ func etcdCondition(seen *observation, members etcd.Cluster) metav1.Condition {
 	}
 
 	if len(problems) > 0 {
-		slices.Sort(problems)
-
-		return no(condition, controlplanev1.EtcdClusterNotHealthyReason, sentence(capped(problems, "; ")))
+		return no(condition, controlplanev1.EtcdClusterNotHealthyReason, sentence(prose.Named(problems)))
 	}
 
 	return yes(condition, controlplanev1.EtcdClusterHealthyReason, "")
@@ -158,21 +157,14 @@ func componentsCondition(machines []*clusterv1.Machine) metav1.Condition {
 
 	switch {
 	case len(unhealthy) > 0:
-		return no(condition, controlplanev1.ControlPlaneComponentsNotHealthyReason, named(unhealthy, "; "))
+		return no(condition, controlplanev1.ControlPlaneComponentsNotHealthyReason, prose.Named(unhealthy))
 	case len(silent) > 0:
-		return unknown(condition, controlplanev1.ControlPlaneComponentsUnknownReason, "Not known of "+named(silent, ", "))
+		return unknown(condition, controlplanev1.ControlPlaneComponentsUnknownReason, "Not known of "+prose.Names(silent))
 	case !slices.ContainsFunc(machines, func(m *clusterv1.Machine) bool { return m.Spec.ProviderID != "" }):
 		return unknown(condition, controlplanev1.ControlPlaneComponentsUnknownReason, "No machine is provisioned")
 	default:
 		return yes(condition, controlplanev1.ControlPlaneComponentsHealthyReason, "")
 	}
-}
-
-// named sorts texts, leaves each once, and caps them.
-func named(texts []string, separator string) string {
-	slices.Sort(texts)
-
-	return capped(slices.Compact(texts), separator)
 }
 
 func rollingOutCondition(machines []*clusterv1.Machine) metav1.Condition {
@@ -295,10 +287,10 @@ func remediatingCondition(machines []*clusterv1.Machine, decision rollout.Decisi
 
 	switch {
 	case len(waiting) > 0:
-		return yes(controlplanev1.RemediatingCondition, controlplanev1.RemediatingReason, named(waiting, "; "))
+		return yes(controlplanev1.RemediatingCondition, controlplanev1.RemediatingReason, prose.Named(waiting))
 	case len(unhealthy) > 0:
 		return no(controlplanev1.RemediatingCondition, controlplanev1.NotRemediatingReason,
-			named(unhealthy, ", ")+" not healthy, and not to be remediated by the control plane")
+			prose.Names(unhealthy)+" not healthy, and not to be remediated by the control plane")
 	default:
 		return no(controlplanev1.RemediatingCondition, controlplanev1.NotRemediatingReason, "")
 	}

@@ -3,14 +3,10 @@
 package taloscontrolplane
 
 import (
-	"bytes"
-	"fmt"
 	"maps"
 	"slices"
-	"text/template"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
@@ -24,14 +20,6 @@ const (
 	talosControlPlaneKind = "TalosControlPlane"
 	machineKind           = "Machine"
 	clusterKind           = clusterv1.ClusterKind
-
-	// nameTemplate is the default of spec.machineNaming.template.
-	nameTemplate = "{{ .talosControlPlane.name }}-{{ .random }}"
-
-	// maxNameLength is how long a Machine's name may be: it becomes a label, and the hostname may be made of it.
-	maxNameLength = 63
-
-	randomLength = 5
 )
 
 // carried are the annotations on a Machine that are ours and stay as they are when the rest is applied.
@@ -144,34 +132,4 @@ func referenceTo(tcp *controlplanev1.TalosControlPlane) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: controlplanev1.GroupVersion.String(), Kind: talosControlPlaneKind, Name: tcp.Name, UID: tcp.UID,
 	}
-}
-
-// machineName makes a name by spec.machineNaming.
-func machineName(tcp *controlplanev1.TalosControlPlane, cluster string) (string, error) {
-	text := tcp.Spec.MachineNaming.Template
-	if text == "" {
-		text = nameTemplate
-	}
-
-	parsed, err := template.New("name").Option("missingkey=error").Parse(text)
-	if err != nil {
-		return "", fmt.Errorf("TalosControlPlane %s: spec.machineNaming.template: %w", tcp.Name, err)
-	}
-
-	var name bytes.Buffer
-
-	err = parsed.Execute(&name, map[string]any{
-		"cluster":           map[string]any{"name": cluster},
-		"talosControlPlane": map[string]any{"name": tcp.Name},
-		"random":            rand.String(randomLength),
-	})
-	if err != nil {
-		return "", fmt.Errorf("TalosControlPlane %s: spec.machineNaming.template: %w", tcp.Name, err)
-	}
-
-	if name.Len() > maxNameLength {
-		return name.String()[:maxNameLength-randomLength] + rand.String(randomLength), nil
-	}
-
-	return name.String(), nil
 }

@@ -3,12 +3,11 @@
 package taloscontrolplane
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/rollout"
 )
 
@@ -21,9 +20,6 @@ const (
 
 // actionKubeconfig is the action of events about the kubeconfig.
 const actionKubeconfig = "KeepKubeconfig"
-
-// maxNote is the longest note that an event may have, in bytes.
-const maxNote = 1024
 
 // recordAction tells what was done, once for each time that it is done. What is merely noted down is no news.
 func (r *Reconciler) recordAction(seen *observation, decision rollout.Decision, fault error) {
@@ -44,9 +40,9 @@ func (r *Reconciler) recordAction(seen *observation, decision rollout.Decision, 
 	switch {
 	case fault != nil:
 		r.Recorder.Eventf(seen.controlPlane, related, corev1.EventTypeWarning, eventActionFailed, name, "%s",
-			shorten(decision.Message+": "+fault.Error(), maxNote))
+			prose.Shorten(decision.Message+": "+fault.Error()))
 	case news:
-		r.Recorder.Eventf(seen.controlPlane, related, corev1.EventTypeNormal, decision.Reason, name, "%s", shorten(decision.Message, maxNote))
+		r.Recorder.Eventf(seen.controlPlane, related, corev1.EventTypeNormal, decision.Reason, name, "%s", prose.Shorten(decision.Message))
 	}
 }
 
@@ -55,6 +51,8 @@ func tale(action rollout.Action) (machine string, news bool) {
 	switch action := action.(type) {
 	case rollout.Rest, rollout.Wait, rollout.RecordBootstrap, rollout.RecordRemediation, rollout.ClearRemediation:
 		return "", false
+	case rollout.RecordAddress:
+		return action.Machine, false
 	case rollout.RecordMember:
 		return action.Machine, false
 	case rollout.AdoptMachine:
@@ -82,15 +80,4 @@ func tale(action rollout.Action) (machine string, news bool) {
 
 func (r *Reconciler) recordKubeconfig(seen *observation, secret *corev1.Secret, reason, note string, args ...any) {
 	r.Recorder.Eventf(seen.controlPlane, secret, corev1.EventTypeNormal, reason, actionKubeconfig, note, args...)
-}
-
-// shorten cuts what is longer than so many bytes.
-func shorten(text string, most int) string {
-	const ellipsis = "..."
-
-	if len(text) <= most {
-		return text
-	}
-
-	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }

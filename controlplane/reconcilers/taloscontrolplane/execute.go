@@ -36,7 +36,7 @@ func (r *Reconciler) settle(ctx context.Context, seen *observation) error {
 
 	seen.kubeconfigFault, seen.kubeconfigLooked = r.ensureKubeconfig(ctx, seen), true
 
-	return errors.Join(seen.kubeconfigFault, r.propagate(ctx, seen))
+	return errors.Join(seen.kubeconfigFault, r.propagate(ctx, seen), r.sweep(ctx, seen))
 }
 
 //nolint:gocyclo // One case for each action.
@@ -48,6 +48,8 @@ func (r *Reconciler) act(ctx context.Context, seen *observation, decision rollou
 		return r.adopt(ctx, seen, action.Machine)
 	case rollout.AddHook:
 		return r.setHook(ctx, seen, action.Machine, true)
+	case rollout.RecordAddress:
+		return r.recordAddress(ctx, seen, action.Machine)
 	case rollout.RecordMember:
 		return r.recordMember(ctx, seen, action)
 	case rollout.RecordBootstrap:
@@ -63,9 +65,7 @@ func (r *Reconciler) act(ctx context.Context, seen *observation, decision rollou
 	case rollout.ClearRemediation:
 		return r.recordRemediation(ctx, seen, nil)
 	case rollout.ForwardLeadership:
-		_, err := seen.nodes.ForwardLeadership(ctx, action.Machine, action.From)
-
-		return err
+		return r.forwardLeadership(ctx, seen, action)
 	case rollout.LeaveEtcd:
 		return r.leaveEtcd(ctx, seen, action)
 	case rollout.RemoveEtcdMember:

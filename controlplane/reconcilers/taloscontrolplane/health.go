@@ -14,6 +14,7 @@ import (
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/rollout"
 	"github.com/maesh-dev/ichor/internal/talos"
 )
@@ -195,9 +196,7 @@ func talosHealth(node talos.Node) metav1.Condition {
 		return yes(controlplanev1.MachineTalosHealthyCondition, controlplanev1.MachineHealthyReason, "")
 	}
 
-	slices.Sort(problems)
-
-	return no(controlplanev1.MachineTalosHealthyCondition, controlplanev1.MachineNotHealthyReason, sentence(capped(slices.Compact(problems), "; ")))
+	return no(controlplanev1.MachineTalosHealthyCondition, controlplanev1.MachineNotHealthyReason, sentence(prose.Named(problems)))
 }
 
 // runningStage is Talos' word for a node that has booted.
@@ -251,15 +250,4 @@ func sentence(text string) string {
 	}
 
 	return strings.ToUpper(text[:1]) + text[1:]
-}
-
-// capped joins the first few of sorted texts.
-func capped(texts []string, separator string) string {
-	const most = 5
-
-	if rest := len(texts) - most; rest > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(texts[:most], separator), rest)
-	}
-
-	return strings.Join(texts, separator)
 }

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,9 +83,11 @@ const maxNames = 5
 // freeName makes a name that no object has: applying to one that exists would change it.
 func (r *Reconciler) freeName(ctx context.Context, seen *observation) (string, error) {
 	for range maxNames {
-		name, err := machineName(seen.controlPlane, seen.clusterName)
+		name, err := rollout.MachineName(seen.controlPlane.Spec.MachineNaming.Template, rollout.Naming{
+			Cluster: seen.clusterName, ControlPlane: seen.controlPlane.Name, Random: rand.String(rollout.RandomLength),
+		})
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("TalosControlPlane %s: spec.machineNaming.template: %w", seen.controlPlane.Name, err)
 		}
 
 		key := client.ObjectKey{Namespace: seen.controlPlane.Namespace, Name: name}
@@ -165,6 +168,14 @@ func (r *Reconciler) setHook(ctx context.Context, seen *observation, name string
 		} else {
 			delete(machine.Annotations, controlplanev1.PreTerminateHookAnnotation)
 		}
+
+		return nil
+	})
+}
+
+func (r *Reconciler) recordAddress(ctx context.Context, seen *observation, name string) error {
+	return r.changeMachine(ctx, seen, name, func(machine *clusterv1.Machine) error {
+		metav1.SetMetaDataAnnotation(&machine.ObjectMeta, controlplanev1.HadAddressAnnotation, "")
 
 		return nil
 	})

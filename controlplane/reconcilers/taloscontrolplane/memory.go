@@ -34,8 +34,10 @@ type plane struct {
 	// orphans says since when etcd members have been seen that no Machine has.
 	orphans map[etcd.MemberID]time.Time
 
-	// leaveFailed are the Machines whose member was asked to leave and did not.
+	// leaveFailed are the Machines whose member was asked to leave and did not; forwards are how often one was asked to give up
+	// leadership.
 	leaveFailed map[types.UID]bool
+	forwards    map[types.UID]int
 
 	// settled is true when there was nothing to do the last time.
 	settled bool
@@ -61,7 +63,7 @@ func (m *memory) of(key types.NamespacedName, uid types.UID) *plane {
 		return p
 	}
 
-	p := &plane{uid: uid, views: map[types.UID]view{}, orphans: map[etcd.MemberID]time.Time{}, leaveFailed: map[types.UID]bool{}}
+	p := &plane{uid: uid, views: map[types.UID]view{}, orphans: map[etcd.MemberID]time.Time{}, leaveFailed: map[types.UID]bool{}, forwards: map[types.UID]int{}}
 	m.planes[key] = p
 
 	return p
@@ -93,6 +95,12 @@ func (p *plane) keep(there map[types.UID]bool) {
 	for uid := range p.leaveFailed {
 		if !there[uid] {
 			delete(p.leaveFailed, uid)
+		}
+	}
+
+	for uid := range p.forwards {
+		if !there[uid] {
+			delete(p.forwards, uid)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -61,6 +62,9 @@ type observation struct {
 
 	// released is true when the control plane has been let go: there is nothing to report on.
 	released bool
+
+	// templateKind is the kind of what machines are made from, if that exists.
+	templateKind schema.GroupVersionKind
 
 	// missing is what the control plane refers to and does not exist.
 	missing string
@@ -351,6 +355,7 @@ func (o *observation) readMachines() {
 		// A machine of another bootstrap provider has no Talos that is ours.
 		out.Orphan = out.Orphan && hasTalosConfig(m.object)
 		out.LeaveFailed = o.plane.leaveFailed[m.object.UID]
+		out.ForwardFailed = o.plane.forwards[m.object.UID] >= maxForwards
 		o.snapshot.Machines = append(o.snapshot.Machines, out)
 	}
 }

@@ -118,6 +118,25 @@ func (r *Reconciler) leaveEtcd(ctx context.Context, seen *observation, action ro
 	return err
 }
 
+// maxForwards is how often a member is asked to give up leadership. One that leads still then leaves as the leader.
+const maxForwards = 3
+
+func (r *Reconciler) forwardLeadership(ctx context.Context, seen *observation, action rollout.ForwardLeadership) error {
+	m, err := seen.machine(action.Machine)
+	if err != nil {
+		return err
+	}
+
+	_, err = seen.nodes.ForwardLeadership(ctx, action.Machine, action.From)
+
+	// A node that was not reached has not been asked.
+	if !errors.Is(err, talos.ErrUnreachable) && !errors.Is(err, talos.ErrNoAddress) {
+		seen.plane.forwards[m.object.UID]++
+	}
+
+	return err
+}
+
 // release lets the control plane go.
 func (r *Reconciler) release(ctx context.Context, seen *observation) error {
 	err := r.changeControlPlane(ctx, seen, func(tcp *controlplanev1.TalosControlPlane) {

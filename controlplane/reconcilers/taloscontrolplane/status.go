@@ -27,7 +27,7 @@ import (
 )
 
 // maxPlanMessage is how long the message of a plan may be, in bytes.
-const maxPlanMessage = 4096
+const maxPlanMessage = 8192
 
 // afterAction is when to look again after an action: what it has changed on nodes is not watched.
 const afterAction = time.Second
@@ -297,4 +297,15 @@ func versionsOf(machines []*clusterv1.Machine) []clusterv1.StatusVersion {
 	})
 
 	return out
+}
+
+// shorten cuts what is longer than so many bytes.
+func shorten(text string, most int) string {
+	const ellipsis = "..."
+
+	if len(text) <= most {
+		return text
+	}
+
+	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }

@@ -97,6 +97,8 @@ func (r *Reconciler) observeTemplate(ctx context.Context, seen *observation) err
 		return nil
 	}
 
+	seen.templateKind = template.GroupVersionKind()
+
 	owner := metav1.OwnerReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterKind, Name: seen.cluster.Name, UID: seen.cluster.UID,
 	}

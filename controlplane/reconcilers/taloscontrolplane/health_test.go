@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taloscontrolplane
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/talos"
+)
+
+// wellNode is a node of a cluster of one, well in every way.
+func wellNode() talos.Node {
+	node := talos.Node{
+		Machine: "cp-1", Stage: "running", Ready: true, PodsKnown: true, TimeSynced: new(true),
+		Etcd: etcd.View{
+			Answered: true, Data: etcd.DataPresent, Self: 1, Leader: 1, Applied: 10,
+			Members: []etcd.Member{{ID: 1, Name: "cp-1", PeerURLs: []string{"https://10.0.0.1:2380"}}},
+		},
+	}
+
+	for _, component := range components {
+		node.StaticPods = append(node.StaticPods, talos.StaticPod{Component: component, Name: component + "-cp-1", Ready: true})
+	}
+
+	return node
+}
+
+func TestHealth(t *testing.T) {
+	type said map[string]string
+
+	well := said{
+		controlplanev1.MachineAPIServerPodHealthyCondition:         "True Running: ",
+		controlplanev1.MachineControllerManagerPodHealthyCondition: "True Running: ",
+		controlplanev1.MachineSchedulerPodHealthyCondition:         "True Running: ",
+		controlplanev1.MachineEtcdMemberHealthyCondition:           "True Healthy: ",
+		controlplanev1.MachineTalosHealthyCondition:                "True Healthy: ",
+	}
+
+	tests := map[string]struct {
+		change func(*talos.Node)
+		want   said
+	}{
+		"well": {func(*talos.Node) {}, nil},
+		"no answer": {func(n *talos.Node) { *n = talos.Node{Err: errors.New("machine cp-1: connection refused")} }, said{
+			controlplanev1.MachineAPIServerPodHealthyCondition:         "Unknown NotInspected: Machine cp-1: connection refused",
+			controlplanev1.MachineControllerManagerPodHealthyCondition: "Unknown NotInspected: Machine cp-1: connection refused",
+			controlplanev1.MachineSchedulerPodHealthyCondition:         "Unknown NotInspected: Machine cp-1: connection refused",
+			controlplanev1.MachineEtcdMemberHealthyCondition:           "Unknown NotInspected: Machine cp-1: connection refused",
+			controlplanev1.MachineTalosHealthyCondition:                "Unknown NotInspected: Machine cp-1: connection refused",
+		}},
+		"a pod that is not ready": {func(n *talos.Node) {
+			for i := range n.StaticPods {
+				if n.StaticPods[i].Component == "kube-scheduler" {
+					n.StaticPods[i].Ready, n.StaticPods[i].Problem = false, "crash loop"
+				}
+			}
+		}, said{controlplanev1.MachineSchedulerPodHealthyCondition: "False NotReady: kube-scheduler is not ready: crash loop"}},
+		"no pods": {func(n *talos.Node) { n.StaticPods = nil }, said{
+			controlplanev1.MachineAPIServerPodHealthyCondition:         "False DoesNotExist: The node runs no kube-apiserver",
+			controlplanev1.MachineControllerManagerPodHealthyCondition: "False DoesNotExist: The node runs no kube-controller-manager",
+			controlplanev1.MachineSchedulerPodHealthyCondition:         "False DoesNotExist: The node runs no kube-scheduler",
+		}},
+		"pods that are not known": {func(n *talos.Node) { n.StaticPods, n.PodsKnown = nil, false }, said{
+			controlplanev1.MachineAPIServerPodHealthyCondition:         "Unknown InspectionFailed: The node does not say which static pods it runs",
+			controlplanev1.MachineControllerManagerPodHealthyCondition: "Unknown InspectionFailed: The node does not say which static pods it runs",
+			controlplanev1.MachineSchedulerPodHealthyCondition:         "Unknown InspectionFailed: The node does not say which static pods it runs",
+		}},
+		"a member with an alarm": {func(n *talos.Node) { n.Etcd.Alarms = []etcd.Alarm{{Member: 1, Type: "NOSPACE"}} },
+			said{controlplanev1.MachineEtcdMemberHealthyCondition: "False NotHealthy: Etcd member 1: has the alarm NOSPACE"}},
+		"no member": {func(n *talos.Node) {
+			n.Etcd = etcd.View{Answered: true, Data: etcd.DataAbsent, Problem: "service etcd is preparing"}
+		},
+			said{controlplanev1.MachineEtcdMemberHealthyCondition: "False NoMember: The machine has no etcd member: service etcd is preparing"}},
+		"no quorum": {func(n *talos.Node) { n.Etcd.Leader = 0 }, said{
+			controlplanev1.MachineEtcdMemberHealthyCondition: "False NotHealthy: 0 of 1 voting etcd members report the member list and follow one leader, 1 are needed"}},
+		"not ready": {func(n *talos.Node) {
+			n.Ready, n.Unmet = false, []talos.Unmet{{Name: "services", Reason: "kubelet not running"}}
+		},
+			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: Services: kubelet not running"}},
+		"rebooting": {func(n *talos.Node) { n.Ready, n.Stage = false, "rebooting" },
+			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: The node is rebooting"}},
+		"the wrong time": {func(n *talos.Node) { n.TimeSynced = new(false) },
+			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: The time is not synchronized"}},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			node := wellNode()
+			test.change(&node)
+
+			members := etcd.Assess([]etcd.Host{{Name: "cp-1", Addresses: []string{"10.0.0.1"}, NodeName: "cp-1", View: node.Etcd}})
+
+			want := said{}
+			for condition, text := range well {
+				want[condition] = text
+			}
+
+			for condition, text := range test.want {
+				want[condition] = text
+			}
+
+			got := said{}
+			for _, c := range health("cp-1", node, true, members) {
+				got[c.Type] = string(c.Status) + " " + c.Reason + ": " + c.Message
+			}
+
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A node that is out of reach changes nothing until the grace period is over.
+func TestGrace(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	r := &Reconciler{GracePeriod: time.Minute}
+	silence := errors.New("machine cp-1: connection refused")
+	before := &metav1.Condition{Type: "X", Status: metav1.ConditionTrue, Reason: controlplanev1.MachineHealthyReason}
+	never := &metav1.Condition{Type: "X", Status: metav1.ConditionUnknown, Reason: controlplanev1.MachineNotInspectedReason}
+	now := unknown("X", controlplanev1.MachineNotInspectedReason, "Machine cp-1: connection refused")
+	bad := no("X", controlplanev1.MachineNotHealthyReason, "it is ill")
+
+	tests := map[string]struct {
+		now    metav1.Condition
+		before *metav1.Condition
+		last   view
+		asked  bool
+		after  time.Duration
+		want   string
+	}{
+		"an answer counts at once":        {bad, before, view{heard: begin}, true, 0, "False NotHealthy"},
+		"silent for a while":              {now, before, view{node: talos.Node{Err: silence}, heard: begin}, true, time.Minute, "True Healthy"},
+		"silent for too long":             {now, before, view{node: talos.Node{Err: silence}, heard: begin}, true, time.Minute + 1, "Unknown ConnectionDown"},
+		"not asked since the restart":     {now, before, view{}, false, time.Hour, "True Healthy"},
+		"never answered, for a long time": {now, never, view{node: talos.Node{Err: silence}, heard: begin}, true, time.Hour, "Unknown NotInspected"},
+		"never said anything":             {now, nil, view{node: talos.Node{Err: silence}, heard: begin}, true, 0, "Unknown NotInspected"},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := r.graced(test.now, test.before, test.last, test.asked, begin.Add(test.after))
+			if diff := cmp.Diff(test.want, string(got.Status)+" "+got.Reason); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
