@@ -106,15 +106,23 @@ type Cluster struct {
 	// Alarms that any member of the list reports.
 	Alarms []Alarm
 
-	hosts map[string]*Host
+	hosts  []Host
+	byName map[string]*Host // only of many
 }
+
+// many is from how many on things are looked up in a map.
+const many = 16
 
 // Assess judges what the nodes say. Hosts are all control-plane machines of the cluster, whoever owns them, deleted ones included as
 // long as they exist.
 func Assess(hosts []Host) Cluster {
-	c := Cluster{hosts: make(map[string]*Host, len(hosts))}
-	for i := range hosts {
-		c.hosts[hosts[i].Name] = &hosts[i]
+	c := Cluster{hosts: hosts}
+
+	if len(hosts) >= many {
+		c.byName = make(map[string]*Host, len(hosts))
+		for i := range hosts {
+			c.byName[hosts[i].Name] = &hosts[i]
+		}
 	}
 
 	list := c.agree(hosts)
@@ -132,6 +140,21 @@ func Assess(hosts []Host) Cluster {
 	c.judge()
 
 	return c
+}
+
+// host finds a machine by its name.
+func (c *Cluster) host(name string) *Host {
+	if c.byName != nil {
+		return c.byName[name]
+	}
+
+	for i := range c.hosts {
+		if c.hosts[i].Name == name {
+			return &c.hosts[i]
+		}
+	}
+
+	return nil
 }
 
 // Quorum is how many of a number of voters must agree.
@@ -194,7 +217,7 @@ func (m MemberState) Orphan() bool { return m.Evidence == NoEvidence || m.Left }
 // Accounted says whether a machine's part in etcd is known: it has a member for certain, or its node says that it has no etcd data, or
 // the member that it had is in the list no longer.
 func (c Cluster) Accounted(host string) bool {
-	h := c.hosts[host]
+	h := c.host(host)
 
 	switch {
 	case h == nil:

@@ -18,54 +18,85 @@ func (c *Cluster) match(hosts []Host) {
 		e := gather(m.Member, hosts)
 
 		m.Host, m.Evidence, m.Candidates = e.strongest(m.Name == "")
-		m.Left = m.Evidence == ByRecord && c.hosts[m.Host].denies(m.Member)
-		m.Pending = m.Evidence == ByNameAndAddress && m.Name == "" && c.hosts[m.Host].empty()
+		m.Left = m.Evidence == ByRecord && c.host(m.Host).denies(m.Member)
+		m.Pending = m.Evidence == ByNameAndAddress && m.Name == "" && c.host(m.Host).empty()
 	}
 }
 
+// claimants are the machines that something speaks for. Mostly there is one.
+type claimants struct {
+	first  string
+	others []string
+}
+
+func (c *claimants) add(name string) {
+	if c.first == "" {
+		c.first = name
+	} else {
+		c.others = append(c.others, name)
+	}
+}
+
+func (c *claimants) none() bool { return c.first == "" }
+
+func (c *claimants) one() bool { return c.first != "" && len(c.others) == 0 }
+
 // evidence is what speaks for machines to have a member.
-type evidence struct{ self, record, address, name []string }
+type evidence struct{ self, record, address, name claimants }
 
 func gather(m Member, hosts []Host) evidence {
 	var (
-		e         evidence
-		denied    []string
-		addresses = PeerAddresses(m.PeerURLs)
+		e      evidence
+		denied claimants
+		buffer [4]netip.Addr
 	)
+
+	addresses := appendPeers(buffer[:0], m.PeerURLs)
 
 	for i := range hosts {
 		h := &hosts[i]
 		denies := h.denies(m)
 
 		if h.View.Answered && h.View.Self == m.ID {
-			e.self = append(e.self, h.Name)
+			e.self.add(h.Name)
 		}
 
 		switch recorded := slices.Contains(h.Recorded, m.ID); {
 		case recorded && denies:
-			denied = append(denied, h.Name)
+			denied.add(h.Name)
 		case recorded:
-			e.record = append(e.record, h.Name)
+			e.record.add(h.Name)
 		}
 
 		if denies {
 			continue // its own word is stronger than a name, or an address that it may have from a machine of before
 		}
 
-		if slices.ContainsFunc(h.Addresses, func(address string) bool { return slices.Contains(addresses, plain(address)) }) {
-			e.address = append(e.address, h.Name)
+		if h.at(addresses) {
+			e.address.add(h.Name)
 		}
 
 		if h.named(m) {
-			e.name = append(e.name, h.Name)
+			e.name.add(h.Name)
 		}
 	}
 
-	if len(e.record) == 0 {
+	if e.record.none() {
 		e.record = denied
 	}
 
 	return e
+}
+
+// at is true for a machine with one of some addresses.
+func (h *Host) at(addresses []netip.Addr) bool {
+	for _, text := range h.Addresses {
+		if address, err := netip.ParseAddr(text); err == nil && slices.Contains(addresses, address.Unmap()) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // empty is the node's own word that it has no etcd data.
@@ -90,24 +121,32 @@ func (h *Host) denies(m Member) bool {
 }
 
 // strongest chooses among what speaks for machines. Ambiguous strong evidence counts as weak: it protects and decides nothing.
-func (e evidence) strongest(unstarted bool) (string, Evidence, []string) {
+func (e *evidence) strongest(unstarted bool) (string, Evidence, []string) {
 	switch {
-	case len(e.self) == 1:
-		return e.self[0], BySelf, nil
-	case len(e.self) > 1:
+	case e.self.one():
+		return e.self.first, BySelf, nil
+	case !e.self.none():
 		return weak(e.self)
-	case len(e.record) == 1:
-		return e.record[0], ByRecord, nil
-	case len(e.record) > 1:
+	case e.record.one():
+		return e.record.first, ByRecord, nil
+	case !e.record.none():
 		return weak(e.record)
-	case len(e.address) == 1 && (unstarted || slices.Equal(e.name, e.address)):
-		return e.address[0], ByNameAndAddress, nil
+	case e.address.one() && (unstarted || (e.name.one() && e.name.first == e.address.first)):
+		return e.address.first, ByNameAndAddress, nil
 	default:
-		return weak(append(e.address, e.name...))
+		return weak(e.address, e.name)
 	}
 }
 
-func weak(candidates []string) (string, Evidence, []string) {
+func weak(all ...claimants) (string, Evidence, []string) {
+	var candidates []string
+
+	for _, each := range all {
+		if !each.none() {
+			candidates = append(append(candidates, each.first), each.others...)
+		}
+	}
+
 	if len(candidates) == 0 {
 		return "", NoEvidence, nil
 	}
@@ -121,32 +160,39 @@ func weak(candidates []string) (string, Evidence, []string) {
 // PeerAddresses are the IP addresses of peer URLs, in one form each; what is no IP address is left out.
 func PeerAddresses(peerURLs []string) []string {
 	var out []string
-
-	for _, peer := range peerURLs {
-		parsed, err := url.Parse(peer)
-		if err != nil {
-			continue
-		}
-
-		if address, err := netip.ParseAddr(parsed.Hostname()); err == nil {
-			out = append(out, address.Unmap().String())
-		}
+	for _, address := range appendPeers(nil, peerURLs) {
+		out = append(out, address.String())
 	}
 
 	return out
 }
 
-// plain is an IP address in the form of PeerAddresses.
-func plain(address string) string {
-	if strings.IndexByte(address, ':') < 0 {
-		return address // IPv4 has one form only
+func appendPeers(to []netip.Addr, peerURLs []string) []netip.Addr {
+	for _, peer := range peerURLs {
+		if address, ok := peerAddress(peer); ok {
+			to = append(to, address.Unmap())
+		}
 	}
 
-	if parsed, err := netip.ParseAddr(address); err == nil {
-		return parsed.Unmap().String()
+	return to
+}
+
+func peerAddress(peer string) (netip.Addr, bool) {
+	// Nearly all are just that, and need no URL parsed.
+	if _, rest, ok := strings.Cut(peer, "://"); ok {
+		if address, err := netip.ParseAddrPort(rest); err == nil {
+			return address.Addr(), true
+		}
 	}
 
-	return address
+	parsed, err := url.Parse(peer)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+
+	address, err := netip.ParseAddr(parsed.Hostname())
+
+	return address, err == nil
 }
 
 // collectAlarms takes together what members of the list report, each alarm once.
@@ -192,7 +238,7 @@ func (c *Cluster) own(m MemberState) (*View, bool) {
 		return nil, false
 	}
 
-	return &c.hosts[m.Host].View, true
+	return &c.host(m.Host).View, true
 }
 
 // problem says what is wrong with a member. It is the same as long as that is: no number in it changes by itself.
@@ -225,7 +271,7 @@ func (c *Cluster) problem(m MemberState, farthest uint64) string {
 
 // silence says why a member's own node tells nothing of it.
 func (c *Cluster) silence(m MemberState) string {
-	h := c.hosts[m.Host]
+	h := c.host(m.Host)
 
 	switch {
 	case m.Evidence < ByNameAndAddress || h == nil:

@@ -18,6 +18,12 @@ func TestMatch(t *testing.T) {
 		Evidence etcd.Evidence
 	}
 
+	// reused is a new machine with the address of cp3, which is gone.
+	reused := func(hosts []etcd.Host, view etcd.View) []etcd.Host {
+		return append(hosts[:2], etcd.Host{Name: "new", Addresses: []string{"10.0.0.3"}, View: view})
+	}
+	empty := etcd.View{Answered: true, Data: etcd.DataAbsent}
+
 	forgotten := func(hosts []etcd.Host, name string) []etcd.Host {
 		return edited(silent(hosts, name), name, func(h *etcd.Host) { h.Recorded = nil })
 	}
@@ -52,6 +58,21 @@ func TestMatch(t *testing.T) {
 		"a new life of the node": {
 			edited(with(world(3), member(4)), "cp3", func(h *etcd.Host) { h.View.Self = 4 }), 3, match{"cp3", etcd.ByRecord},
 		},
+		"the address of a new machine that does not answer": {reused(world(3), etcd.View{}), 3, match{"new", etcd.ByNameOrAddress}},
+		"the address of a new machine without data":         {reused(world(3), empty), 3, match{"", etcd.NoEvidence}},
+		"the address of a new machine that runs another": {
+			reused(world(3), etcd.View{Answered: true, Data: etcd.DataPresent, Self: 9}), 3, match{"", etcd.NoEvidence},
+		},
+		"the address of a new machine without data, of one that has not started": {
+			reused(with(world(2), unstarted(3)), empty), 3, match{"new", etcd.ByNameAndAddress},
+		},
+		"the name of a node that has started since": {
+			edited(with(world(2), learner(3)), "cp2", func(h *etcd.Host) { h.Name, h.NodeName, h.Recorded, h.View = "cp3", "cp3", nil, empty }), 3,
+			match{"cp3", etcd.ByNameOrAddress},
+		},
+		"its node has lost its data": {
+			edited(world(3), "cp3", func(h *etcd.Host) { h.View = empty }), 3, match{"cp3", etcd.ByRecord},
+		},
 		"nobody's": {with(world(3), member(9)), 9, match{"", etcd.NoEvidence}},
 	}
 
@@ -68,6 +89,40 @@ func TestMatch(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestOrphans tells members that no machine has from those that one may have.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+
+	empty := etcd.View{Answered: true, Data: etcd.DataAbsent}
+	cases := map[string]struct {
+		hosts           []etcd.Host
+		orphan, pending bool
+	}{
+		"a machine's":                 {world(3), false, false},
+		"nobody's":                    {world(3)[:2], true, false},
+		"a silent machine's":          {silent(world(3), "cp3"), false, false},
+		"one that its node has lost":  {edited(world(3), "cp3", func(h *etcd.Host) { h.View = empty }), true, false},
+		"one that has just been made": {append(with(world(2), unstarted(3)), etcd.Host{Name: "cp3", Addresses: []string{"10.0.0.3"}, View: empty}), false, true},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			m, ok := etcd.Assess(tc.hosts).Member(3)
+			if !ok || m.Orphan() != tc.orphan || m.Pending != tc.pending {
+				t.Errorf("orphan: %t, pending: %t, want %t, %t", m.Orphan(), m.Pending, tc.orphan, tc.pending)
+			}
+		})
+	}
+
+	// One that two machines may have is neither's: all of them are named, so that each protects it.
+	m, _ := etcd.Assess(append(edited(silent(world(3), "cp3"), "cp3", func(h *etcd.Host) { h.Recorded = nil }), etcd.Host{Name: "twin", Addresses: []string{"10.0.0.3"}})).Member(3)
+	if diff := cmp.Diff([]string{"cp3", "twin"}, m.Candidates); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -152,7 +152,7 @@ func (c Cluster) Heirs(of MemberID, preferred []string) []MemberState {
 		}
 	}
 
-	applied := func(m MemberState) uint64 { return c.hosts[m.Host].View.Applied }
+	applied := func(m MemberState) uint64 { return c.host(m.Host).View.Applied }
 
 	slices.SortStableFunc(out, func(a, b MemberState) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(applied(b), applied(a)))

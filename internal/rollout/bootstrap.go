@@ -78,7 +78,7 @@ func (p *planner) callAgain(record BootstrapRecord, complete bool) *Decision {
 		return do(RecordBootstrap{record}, controlplanev1.PlanRecordingReason, "Etcd is about to be bootstrapped on Machine %s", record.Machine)
 	}
 
-	m := p.byName[record.Machine]
+	m := p.machine(record.Machine)
 
 	switch {
 	case m == nil:

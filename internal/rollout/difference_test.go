@@ -230,6 +230,27 @@ func TestMachineOf(t *testing.T) {
 		t.Errorf("the Machine of another control plane: %+v, %v", got, err)
 	}
 
+	lost := s.Machine.DeepCopy()
+	lost.Status, lost.Annotations = clusterv1.MachineStatus{}, map[string]string{}
+
+	for name, change := range map[string]func(*clusterv1.Machine){
+		"nothing": func(*clusterv1.Machine) {},
+		"an annotation, and no status after a move": func(m *clusterv1.Machine) { m.Annotations[controlplanev1.HadAddressAnnotation] = "" },
+		"a member":      func(m *clusterv1.Machine) { m.Annotations[controlplanev1.EtcdMembersAnnotation] = "a" },
+		"a provider ID": func(m *clusterv1.Machine) { m.Spec.ProviderID = "sim://a" },
+		"a Node":        func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "a" },
+		"an address": func(m *clusterv1.Machine) {
+			m.Status.Addresses = []clusterv1.MachineAddress{{Type: clusterv1.MachineInternalIP, Address: "10.0.0.1"}}
+		},
+	} {
+		machine := lost.DeepCopy()
+		change(machine)
+
+		if got, err = rollout.MachineOf(&s.Spec, "another", rollout.Stored{Machine: machine}, now); err != nil || got.HadAddress != (name != "nothing") {
+			t.Errorf("%s: it has had an address: %t, %v", name, got.HadAddress, err)
+		}
+	}
+
 	s.Machine.OwnerReferences = nil
 
 	if got, err = rollout.MachineOf(&s.Spec, "another", stored, now); err != nil || got.Ours || !got.Orphan {

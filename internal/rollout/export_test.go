@@ -16,8 +16,8 @@ func ConfigFields() []string {
 
 // GateOf asks one gate of a list in Gates about a machine, or about a creation when machine is empty: the reason of its no, or empty.
 func GateOf(list string, i int, s Snapshot, machine string) string {
-	p := newPlanner(s)
-	m := p.byName[machine]
+	p := newPlanner(&s)
+	m := p.machine(machine)
 
 	var d *Decision
 

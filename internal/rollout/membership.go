@@ -157,7 +157,7 @@ func (p *planner) letGo(m *Machine) *Decision {
 
 	// Its node tells nothing and never did. If every machine that stays knows its member, the one that is left over is that of this
 	// machine or of one that is gone already.
-	stranger, doubt := p.stranger(func(name string) bool { return p.byName[name].Deletion != nil })
+	stranger, doubt := p.stranger(func(name string) bool { return p.machine(name).Deletion != nil })
 	if stranger == nil {
 		return wait(controlplanev1.PlanEtcdUnaccountedReason, "Machine %s stays: %s", m.Name, doubt)
 	}

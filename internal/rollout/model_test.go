@@ -81,6 +81,7 @@ type node struct {
 
 	// earlier is what it said before the last tick. It is gone once something has been done.
 	earlier *etcd.View
+	kept    etcd.View
 }
 
 type member struct {
@@ -192,8 +193,8 @@ func (w *world) tick() {
 
 	if w.rng != nil {
 		for _, n := range w.nodes {
-			earlier := w.view(n)
-			n.earlier = &earlier
+			n.kept = w.view(n)
+			n.earlier = &n.kept
 		}
 	}
 

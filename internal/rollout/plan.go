@@ -31,14 +31,14 @@ const (
 
 // planner is a Snapshot with what follows from it.
 type planner struct {
-	Snapshot
+	*Snapshot
 
 	etcd etcd.Cluster
 
 	// ours are the control plane's Machines, oldest first; live those that are not being deleted, leaving the others, by the time of
 	// their deletion.
 	ours, live, leaving []*Machine
-	byName              map[string]*Machine
+	byName              map[string]*Machine // only of many
 
 	// initialized is true once the API server has answered, by status, by record, or by a Machine that has a Node.
 	initialized bool
@@ -77,7 +77,7 @@ var steps = []step{
 
 // Plan decides what happens next.
 func Plan(s Snapshot) Decision {
-	p := newPlanner(s)
+	p := newPlanner(&s)
 
 	for _, each := range steps {
 		if d := each.plan(p); d != nil {
@@ -88,15 +88,21 @@ func Plan(s Snapshot) Decision {
 	return p.finish(Decision{Action: Rest{}, Reason: controlplanev1.PlanUpToDateReason, Message: "Every machine is as the spec wants it"})
 }
 
-func newPlanner(s Snapshot) *planner {
+func newPlanner(s *Snapshot) *planner {
 	p := &planner{
-		Snapshot: s, etcd: EtcdOf(s), byName: make(map[string]*Machine, len(s.Machines)),
+		Snapshot: s, etcd: etcdOf(s), ours: make([]*Machine, 0, len(s.Machines)), live: make([]*Machine, 0, len(s.Machines)),
 		initialized: s.ControlPlane.Initialized || s.ControlPlane.Bootstrap.Record.Done || s.ControlPlane.BundleBootstrap.Record.Done,
+	}
+
+	if len(s.Machines) >= many {
+		p.byName = make(map[string]*Machine, len(s.Machines))
 	}
 
 	for i := range s.Machines {
 		m := &s.Machines[i]
-		p.byName[m.Name] = m
+		if p.byName != nil {
+			p.byName[m.Name] = m
+		}
 
 		// Cluster API finds a Node through the API server only.
 		p.initialized = p.initialized || m.NodeName != ""
@@ -119,6 +125,24 @@ func newPlanner(s Snapshot) *planner {
 	slices.SortStableFunc(p.leaving, func(a, b *Machine) int { return a.Deletion.Since.Compare(b.Deletion.Since) })
 
 	return p
+}
+
+// many is from how many on Machines are looked up in a map.
+const many = 16
+
+// machine finds a Machine by its name, or nil.
+func (p *planner) machine(name string) *Machine {
+	if p.byName != nil {
+		return p.byName[name]
+	}
+
+	for i := range p.Machines {
+		if p.Machines[i].Name == name {
+			return &p.Machines[i]
+		}
+	}
+
+	return nil
 }
 
 // finish adds what steps before the deciding one had to say, and when to look again.

@@ -101,7 +101,7 @@ func (p *planner) refuse(m *Machine, n *no) {
 // noteDeleting keeps the status of a machine that is being deleted because it was unhealthy.
 func (p *planner) noteDeleting() {
 	if record := p.ControlPlane.Remediation; record != nil {
-		if m := p.byName[record.Machine]; m != nil && m.Deletion != nil {
+		if m := p.machine(record.Machine); m != nil && m.Deletion != nil {
 			p.remediation = &RemediationNote{m.Name, controlplanev1.MachineRemediationMachineDeletingReason, "Machine is being deleted"}
 		}
 	}
@@ -110,7 +110,7 @@ func (p *planner) noteDeleting() {
 // replaces is the record of a remediation whose replacement is still to be made.
 func (p *planner) replaces() *RemediationRecord {
 	record := p.ControlPlane.Remediation
-	if record == nil || p.byName[record.Machine] != nil || p.replaced(record) {
+	if record == nil || p.machine(record.Machine) != nil || p.replaced(record) {
 		return nil
 	}
 
@@ -130,7 +130,7 @@ func (p *planner) forgetRemediation() *Decision {
 		return nil
 	}
 
-	m := p.byName[record.Machine]
+	m := p.machine(record.Machine)
 
 	switch {
 	case m != nil && m.Deletion == nil && !m.unhealthy():

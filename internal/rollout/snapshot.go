@@ -171,7 +171,9 @@ func (m *Machine) host() etcd.Host {
 }
 
 // EtcdOf judges the etcd cluster of a Snapshot, as Plan does.
-func EtcdOf(s Snapshot) etcd.Cluster {
+func EtcdOf(s Snapshot) etcd.Cluster { return etcdOf(&s) }
+
+func etcdOf(s *Snapshot) etcd.Cluster {
 	hosts := make([]etcd.Host, len(s.Machines))
 	for i := range s.Machines {
 		hosts[i] = s.Machines[i].host()

@@ -3,9 +3,12 @@
 package rollout_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,6 +76,77 @@ func outdated(s *rollout.Snapshot, machines ...int) {
 	}
 }
 
+// strange makes a machine one whose node says that it has no etcd data, and of which nothing is noted down.
+func strange(s *rollout.Snapshot, i int) {
+	m := &s.Machines[i]
+	m.Etcd, m.RecordedMembers, m.HadAddress = etcd.View{Answered: true, Data: etcd.DataAbsent}, nil, true
+}
+
+// after has a machine that was made before spec.rollout.after.
+func after(s *rollout.Snapshot, strategy controlplanev1.RolloutStrategyType) {
+	s.ControlPlane.Spec.Rollout.Strategy.Type = strategy
+	s.Machines[1].Differences = []rollout.Difference{{Field: "rollout.after", Message: "Made before spec.rollout.after"}}
+}
+
+// TestRetryAfter has somebody look again whatever is decided.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+
+	due := func(in time.Duration) func(*rollout.Snapshot) {
+		return func(s *rollout.Snapshot) { s.ControlPlane.Spec.Rollout.After = metav1.NewTime(s.Now.Add(in)) }
+	}
+
+	cases := map[string]struct {
+		change func(*rollout.Snapshot)
+		want   time.Duration
+	}{
+		"at rest":                             {func(*rollout.Snapshot) {}, 5 * time.Minute},
+		"at rest, and a rollout is due soon":  {due(time.Minute), time.Minute},
+		"at rest, and a rollout is due later": {due(time.Hour), 5 * time.Minute},
+		"after an action":                     {func(s *rollout.Snapshot) { leaving(s, 1, stages[3]) }, 2 * time.Second},
+		"waiting":                             {func(s *rollout.Snapshot) { leaving(s, 1, stages[1]) }, 20 * time.Second},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := settled(3)
+			tc.change(&s)
+
+			if d := rollout.Plan(s); d.RetryAfter != tc.want {
+				t.Errorf("%s: looks again after %s, want %s", d.Reason, d.RetryAfter, tc.want)
+			}
+		})
+	}
+}
+
+// TestMessageFits holds messages to what status.plan.message has room for, however much others have to say.
+func TestMessageFits(t *testing.T) {
+	t.Parallel()
+
+	s := settled(7)
+	long := strings.Repeat("wörtlich ", 5_000)
+
+	for i := range s.Machines {
+		s.Machines[i].Conditions = conditionsOf(metav1.ConditionFalse, fmt.Sprint(i, long))
+		s.Machines[i].Differences = []rollout.Difference{{Field: "version", Message: long, InPlace: true}}
+	}
+
+	s.Machines[6].Etcd = etcd.View{Problem: long}
+	s.ControlPlane.Spec.Rollout.Strategy.Type = controlplanev1.InPlaceRollout
+	ill(&s.Machines[5])
+
+	d := rollout.Plan(s)
+	if n := utf8.RuneCountInString(d.Message); n > 8192 || n < 1000 || !utf8.ValidString(d.Message) {
+		t.Errorf("%d characters, valid: %t", n, utf8.ValidString(d.Message))
+	}
+
+	if d.Remediation == nil || len(d.Remediation.Message) > 32768 {
+		t.Errorf("the note on the machine: %+v", d.Remediation)
+	}
+}
+
 func TestPlan(t *testing.T) {
 	t.Parallel()
 
@@ -112,6 +186,144 @@ func TestPlan(t *testing.T) {
 		},
 		"a record that cannot be read": {
 			3, func(s *rollout.Snapshot) { s.ControlPlane.Bootstrap = rollout.ParseBootstrapMark("{}", true) }, wait(controlplanev1.PlanBootstrapRecordInvalidReason),
+		},
+		"records that differ, of a cluster that is initialized": {
+			3, func(s *rollout.Snapshot) {
+				s.ControlPlane.Bootstrap.Record.Machine = "other"
+				s.ControlPlane.Spec.Replicas = ptr.To[int32](5)
+			},
+			decision{rollout.CreateMachine{}, controlplanev1.PlanScalingUpReason},
+		},
+		"records that differ, and nobody knows whether it is initialized": {
+			3, func(s *rollout.Snapshot) {
+				mark := func(machine string) rollout.BootstrapMark {
+					return rollout.BootstrapMark{Set: true, Record: rollout.BootstrapRecord{Machine: machine}}
+				}
+
+				uninitialized(s)
+				s.ControlPlane.Bootstrap, s.ControlPlane.BundleBootstrap = mark("cp01"), mark("cp02")
+				leaving(s, 2, stages[3])
+			},
+			wait(controlplanev1.PlanBootstrapRecordInvalidReason),
+		},
+		"half a record, and the Secret for the other half is gone": {
+			3, func(s *rollout.Snapshot) {
+				s.ControlPlane.BundleBootstrap = rollout.BootstrapMark{}
+				s.ControlPlane.SecretsProblem = "no bundle"
+			},
+			decision{rollout.Rest{}, controlplanev1.PlanUpToDateReason},
+		},
+		"an address that is not noted down": {
+			3, func(s *rollout.Snapshot) { strange(s, 1) }, decision{rollout.RecordAddress{Machine: "cp02"}, controlplanev1.PlanRecordingReason},
+		},
+		"not bootstrapped, and a machine that had an address before a move is silent": {
+			2, func(s *rollout.Snapshot) {
+				uninitialized(s)
+
+				for i := range s.Machines {
+					strange(s, i)
+					s.Machines[i].AddressRecorded, s.Machines[i].HadAddress = true, true
+				}
+
+				s.Machines[0].Addresses, s.Machines[0].Etcd = nil, etcd.View{}
+			},
+			wait(controlplanev1.PlanBootstrapUnprovenReason),
+		},
+		"not bootstrapped, and a machine that never had an address is silent": {
+			2, func(s *rollout.Snapshot) {
+				uninitialized(s)
+
+				for i := range s.Machines {
+					strange(s, i)
+					s.Machines[i].AddressRecorded = true
+				}
+
+				s.Machines[0].Addresses, s.Machines[0].Etcd, s.Machines[0].HadAddress, s.Machines[0].AddressRecorded = nil, etcd.View{}, false, false
+			},
+			decision{rollout.RecordBootstrap{Record: rollout.BootstrapRecord{Machine: "cp02"}}, controlplanev1.PlanRecordingReason},
+		},
+		"not bootstrapped, and the secrets are gone": {
+			1, func(s *rollout.Snapshot) {
+				uninitialized(s)
+				strange(s, 0)
+				s.Machines[0].AddressRecorded, s.ControlPlane.SecretsProblem = true, "no bundle"
+			},
+			wait(controlplanev1.PlanWaitingForSecretsReason),
+		},
+		"let go before it was initialized, with data": {
+			1, func(s *rollout.Snapshot) {
+				uninitialized(s)
+				leaving(s, 0, stages[3])
+				s.Machines[0].Hook = false
+			},
+			wait(controlplanev1.PlanMachineDeletingReason),
+		},
+		"let go by a user while it is a member": {
+			3, func(s *rollout.Snapshot) {
+				leaving(s, 1, stages[3])
+				s.Machines[1].Hook = false
+			},
+			decision{rollout.AddHook{Machine: "cp02"}, controlplanev1.PlanProtectingReason},
+		},
+		"a leader goes": {
+			3, func(s *rollout.Snapshot) { leaving(s, 0, stages[3]) },
+			decision{rollout.ForwardLeadership{Machine: "cp01", From: 1, To: 3}, controlplanev1.PlanLeavingEtcdReason},
+		},
+		"a leader goes that cannot give up leadership": {
+			3, func(s *rollout.Snapshot) {
+				leaving(s, 0, stages[3])
+				s.Machines[0].ForwardFailed = true
+			},
+			decision{rollout.LeaveEtcd{Machine: "cp01", Member: 1}, controlplanev1.PlanLeavingEtcdReason},
+		},
+		"a leader goes that can neither give up leadership nor leave": {
+			3, func(s *rollout.Snapshot) {
+				leaving(s, 0, stages[3])
+				s.Machines[0].ForwardFailed, s.Machines[0].LeaveFailed = true, true
+			},
+			decision{rollout.RemoveEtcdMember{Machine: "cp01", Member: 1, Through: "cp03"}, controlplanev1.PlanLeavingEtcdReason},
+		},
+		"one goes during an operation on another": {
+			3, func(s *rollout.Snapshot) {
+				leaving(s, 1, stages[3])
+				s.Machines[2].Operation = "reboot"
+			},
+			wait(controlplanev1.PlanOperationRunningReason),
+		},
+		"one goes during its own operation": {
+			3, func(s *rollout.Snapshot) {
+				leaving(s, 1, stages[3])
+				s.Machines[1].Operation = "reboot"
+			},
+			decision{rollout.LeaveEtcd{Machine: "cp02", Member: 2}, controlplanev1.PlanLeavingEtcdReason},
+		},
+		"one that has left goes during an operation on another": {
+			3, func(s *rollout.Snapshot) {
+				leaving(s, 1, stages[3])
+				s.Machines[2].Operation = "reboot"
+				s.Machines[1].Etcd = etcd.View{Answered: true, Data: etcd.DataAbsent}
+
+				for _, i := range []int{0, 2} {
+					s.Machines[i].Etcd.Members = slices.Delete(slices.Clone(s.Machines[i].Etcd.Members), 1, 2)
+				}
+			},
+			decision{rollout.ReleaseHook{Machine: "cp02"}, controlplanev1.PlanReleasingReason},
+		},
+		"an orphan that can be spared, during an operation": {
+			4, func(s *rollout.Snapshot) {
+				s.ControlPlane.Spec.Replicas = ptr.To[int32](3)
+				s.Machines = s.Machines[:3]
+				s.Orphans = map[etcd.MemberID]time.Time{4: s.Now.Add(-time.Hour)}
+				s.Machines[2].Operation = "reboot"
+			},
+			wait(controlplanev1.PlanOperationRunningReason),
+		},
+		"made before spec.rollout.after, in place": {
+			3, func(s *rollout.Snapshot) { after(s, controlplanev1.InPlaceRollout) },
+			decision{rollout.CreateMachine{}, controlplanev1.PlanRollingOutReason},
+		},
+		"made before spec.rollout.after, on deletion": {
+			3, func(s *rollout.Snapshot) { after(s, controlplanev1.OnDeleteRollout) }, wait(controlplanev1.PlanOnDeleteReason),
 		},
 		"too few, and the infrastructure is gone": {
 			3, func(s *rollout.Snapshot) {
@@ -263,14 +475,21 @@ func TestRemediation(t *testing.T) {
 		want     string // of the note on the machine; empty when the remediation begins
 		retries  int
 	}{
-		"one of three":              {3, func(*rollout.Snapshot) {}, "", 0},
-		"the only one":              {1, func(*rollout.Snapshot) {}, controlplanev1.MachineCannotBeRemediatedReason, 0},
-		"a second of three":         {3, func(s *rollout.Snapshot) { s.Machines[1].Etcd = etcd.View{} }, controlplanev1.MachineRemediationDeferredReason, 0},
-		"one of two":                {2, func(*rollout.Snapshot) {}, controlplanev1.MachineRemediationDeferredReason, 0},
-		"nobody else serves":        {3, func(s *rollout.Snapshot) { s.Machines[1].Conditions, s.Machines[2].Conditions = nil, nil }, controlplanev1.MachineCannotBeRemediatedReason, 0},
-		"another goes":              {3, func(s *rollout.Snapshot) { s.Machines[1].Deletion = &rollout.Deletion{Since: s.Now} }, controlplanev1.MachineRemediationDeferredReason, 0},
-		"another comes up":          {3, func(s *rollout.Snapshot) { s.Machines[1].NodeName = "" }, controlplanev1.MachineRemediationDeferredReason, 0},
-		"an operation of ours":      {3, func(s *rollout.Snapshot) { s.Machines[0].Operation = "reboot" }, controlplanev1.MachineRemediationDeferredReason, 0},
+		"one of three":         {3, func(*rollout.Snapshot) {}, "", 0},
+		"the only one":         {1, func(*rollout.Snapshot) {}, controlplanev1.MachineCannotBeRemediatedReason, 0},
+		"a second of three":    {3, func(s *rollout.Snapshot) { s.Machines[1].Etcd = etcd.View{} }, controlplanev1.MachineRemediationDeferredReason, 0},
+		"one of two":           {2, func(*rollout.Snapshot) {}, controlplanev1.MachineRemediationDeferredReason, 0},
+		"nobody else serves":   {3, func(s *rollout.Snapshot) { s.Machines[1].Conditions, s.Machines[2].Conditions = nil, nil }, controlplanev1.MachineCannotBeRemediatedReason, 0},
+		"another goes":         {3, func(s *rollout.Snapshot) { s.Machines[1].Deletion = &rollout.Deletion{Since: s.Now} }, controlplanev1.MachineRemediationDeferredReason, 0},
+		"another comes up":     {3, func(s *rollout.Snapshot) { s.Machines[1].NodeName = "" }, controlplanev1.MachineRemediationDeferredReason, 0},
+		"an operation of ours": {3, func(s *rollout.Snapshot) { s.Machines[0].Operation = "reboot" }, controlplanev1.MachineRemediationDeferredReason, 0},
+		"the first's replacement is not made, and its member is well": {5, func(s *rollout.Snapshot) {
+			s.ControlPlane.Remediation, s.ControlPlane.Spec.Replicas = &rollout.RemediationRecord{Machine: "gone"}, ptr.To[int32](7)
+			s.Machines[0].Etcd = settled(5).Machines[0].Etcd
+		}, controlplanev1.MachineRemediationDeferredReason, 0},
+		"the first's replacement is not made, and its member keeps that out": {5, func(s *rollout.Snapshot) {
+			s.ControlPlane.Remediation, s.ControlPlane.Spec.Replicas = &rollout.RemediationRecord{Machine: "gone", RetryCount: 3}, ptr.To[int32](7)
+		}, "", 3},
 		"again":                     {3, func(s *rollout.Snapshot) { s.Machines[0].RemediationFor = last(time.Minute, 1) }, "", 2},
 		"again after a healthy day": {3, func(s *rollout.Snapshot) { s.Machines[0].RemediationFor = last(24*time.Hour, 1) }, "", 0},
 		"again too soon": {3, func(s *rollout.Snapshot) {

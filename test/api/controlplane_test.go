@@ -80,6 +80,12 @@ func TestControlPlaneRules(t *testing.T) {
 		"a gate":                                   {"", operations("gates: [{name: backup, object: {apiVersion: v1, kind: ConfigMap, namespace: a, name: b}, expression: 'object.data.done == \"yes\"', message: no backup}]"), ""},
 		"a gate without a message":                 {"", operations("gates: [{name: backup, object: {apiVersion: v1, kind: ConfigMap, name: b}, expression: 'true'}]"), "message: Required value"},
 		"a pool that replaces":                     {"", operations("pools: [{name: gpu, machineSelector: {matchLabels: {pool: gpu}}, strategy: Replace}]"), ""},
+		"a pool with settings of its own":          {"", operations("pools: [{name: gpu, machineSelector: {matchLabels: {pool: gpu}}, mode: PlanOnly, maxUnavailableWorkers: 20%, windows: [{name: night, cron: '0 2 * * 6', durationMinutes: 60}], drain: {timeoutSeconds: 60}, readyTimeoutSeconds: 600, configChanges: Report}]"), ""},
+		"a pool of which no worker may be away":    {"", operations("pools: [{name: gpu, machineSelector: {matchLabels: {pool: gpu}}, maxUnavailableWorkers: 0}]"), "maxUnavailableWorkers must be at least 1"},
+		"an order of pools":                        {"", operations("order: {pools: [b, a]}, pools: [{name: a, machineSelector: {}}, {name: b, machineSelector: {}}]"), ""},
+		"an order with an unknown pool":            {"", operations("order: {pools: [a, gpu]}, pools: [{name: a, machineSelector: {}}]"), "order.pools names a pool that is not in pools: add it there, or take it out of order.pools"},
+		"an order without pools":                   {"", operations("order: {pools: [a]}"), "order.pools names a pool that is not in pools"},
+		"an order with a pool twice":               {"", operations("order: {pools: [a, a]}, pools: [{name: a, machineSelector: {}}]"), "Duplicate"},
 		"an unknown mode":                          {"", operations("mode: Manual"), "PlanOnly"},
 		"a snapshot to nowhere":                    {"", operations("etcdSnapshot: {mode: BeforeUpgrade}"), "mode BeforeUpgrade needs exactly one of directory and s3"},
 		"a snapshot to two places":                 {"", snapshot("directory: /backup, s3: {endpoint: 'https://s3', bucket: bkt, credentialsSecretRef: {name: s}}"), "mode BeforeUpgrade needs exactly one of directory and s3"},
@@ -91,6 +97,7 @@ func TestControlPlaneRules(t *testing.T) {
 		"a template of nothing":                    {template, "{}", "spec.template: Required value"},
 		"a template":                               {template, "{template: {spec: {talosConfigSpec: {hostname: {source: MachineName}}, rollout: {strategy: {type: RollingUpdate}}, machineTemplate: {spec: {deletion: {nodeDrainTimeoutSeconds: 60}}}}}}", ""},
 		"a template without anything in its spec":  {template, "{template: {spec: {}}}", ""},
+		"a template with an order of no pools":     {template, "{template: {spec: {nodeOperations: {order: {pools: [a]}}}}}", "order.pools names a pool that is not in pools"},
 		"a template with a surge of another type":  {template, "{template: {spec: {rollout: {strategy: {type: OnDelete, rollingUpdate: {maxSurge: 1}}}}}}", "rollingUpdate is only for type RollingUpdate"},
 		"a template with a name that is no random": {template, "{template: {spec: {machineNaming: {template: cp}}}}", "template must contain {{ .random }}"},
 	}
@@ -169,6 +176,28 @@ func TestScale(t *testing.T) {
 	// Cluster API reads zeros too, so they must not be left out.
 	if got, found, err := unstructured.NestedInt64(scaled.Object, "status", "replicas"); err != nil || !found || got != 0 {
 		t.Errorf("status.replicas is %d, found %t, %v; want 0", got, found, err)
+	}
+}
+
+// TestColumns holds what kubectl get shows to Cluster API's control planes: users and their scripts know those.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := api.Get(t.Context(), client.ObjectKey{Name: "taloscontrolplanes.controlplane.ichor.maesh.dev"}, crd); err != nil {
+		t.Fatal(err)
+	}
+
+	var got []string
+	for _, column := range crd.Spec.Versions[0].AdditionalPrinterColumns {
+		if column.Priority == 0 {
+			got = append(got, column.Name+" "+column.Type)
+		}
+	}
+
+	want := "Cluster string, Available string, Desired integer, Current integer, Ready integer, Available integer, Up-to-date integer, Version string, Plan string, Age date"
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("columns %s; want %s", text, want)
 	}
 }
 
