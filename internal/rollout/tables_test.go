@@ -3,12 +3,9 @@
 package rollout_test
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,65 +83,6 @@ func strange(s *rollout.Snapshot, i int) {
 func after(s *rollout.Snapshot, strategy controlplanev1.RolloutStrategyType) {
 	s.ControlPlane.Spec.Rollout.Strategy.Type = strategy
 	s.Machines[1].Differences = []rollout.Difference{{Field: "rollout.after", Message: "Made before spec.rollout.after"}}
-}
-
-// TestRetryAfter has somebody look again whatever is decided.
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-
-	due := func(in time.Duration) func(*rollout.Snapshot) {
-		return func(s *rollout.Snapshot) { s.ControlPlane.Spec.Rollout.After = metav1.NewTime(s.Now.Add(in)) }
-	}
-
-	cases := map[string]struct {
-		change func(*rollout.Snapshot)
-		want   time.Duration
-	}{
-		"at rest":                             {func(*rollout.Snapshot) {}, 5 * time.Minute},
-		"at rest, and a rollout is due soon":  {due(time.Minute), time.Minute},
-		"at rest, and a rollout is due later": {due(time.Hour), 5 * time.Minute},
-		"after an action":                     {func(s *rollout.Snapshot) { leaving(s, 1, stages[3]) }, 2 * time.Second},
-		"waiting":                             {func(s *rollout.Snapshot) { leaving(s, 1, stages[1]) }, 20 * time.Second},
-	}
-
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			s := settled(3)
-			tc.change(&s)
-
-			if d := rollout.Plan(s); d.RetryAfter != tc.want {
-				t.Errorf("%s: looks again after %s, want %s", d.Reason, d.RetryAfter, tc.want)
-			}
-		})
-	}
-}
-
-// TestMessageFits holds messages to what status.plan.message has room for, however much others have to say.
-func TestMessageFits(t *testing.T) {
-	t.Parallel()
-
-	s := settled(7)
-	long := strings.Repeat("wörtlich ", 5_000)
-
-	for i := range s.Machines {
-		s.Machines[i].Conditions = conditionsOf(metav1.ConditionFalse, fmt.Sprint(i, long))
-		s.Machines[i].Differences = []rollout.Difference{{Field: "version", Message: long, InPlace: true}}
-	}
-
-	s.Machines[6].Etcd = etcd.View{Problem: long}
-	s.ControlPlane.Spec.Rollout.Strategy.Type = controlplanev1.InPlaceRollout
-	ill(&s.Machines[5])
-
-	d := rollout.Plan(s)
-	if n := utf8.RuneCountInString(d.Message); n > 8192 || n < 1000 || !utf8.ValidString(d.Message) {
-		t.Errorf("%d characters, valid: %t", n, utf8.ValidString(d.Message))
-	}
-
-	if d.Remediation == nil || len(d.Remediation.Message) > 32768 {
-		t.Errorf("the note on the machine: %+v", d.Remediation)
-	}
 }
 
 func TestPlan(t *testing.T) {
@@ -457,94 +395,6 @@ func TestPlan(t *testing.T) {
 
 			if _, waits := d.Action.(rollout.Wait); waits && (d.RetryAfter <= 0 || d.Message == "") {
 				t.Errorf("it waits without a word or without looking again: %+v", d)
-			}
-		})
-	}
-}
-
-func TestRemediation(t *testing.T) {
-	t.Parallel()
-
-	last := func(ago time.Duration, retries int) *rollout.RemediationRecord {
-		return &rollout.RemediationRecord{Machine: "gone", Timestamp: settled(1).Now.Add(-ago), RetryCount: retries}
-	}
-
-	cases := map[string]struct {
-		replicas int32
-		change   func(*rollout.Snapshot)
-		want     string // of the note on the machine; empty when the remediation begins
-		retries  int
-	}{
-		"one of three":         {3, func(*rollout.Snapshot) {}, "", 0},
-		"the only one":         {1, func(*rollout.Snapshot) {}, controlplanev1.MachineCannotBeRemediatedReason, 0},
-		"a second of three":    {3, func(s *rollout.Snapshot) { s.Machines[1].Etcd = etcd.View{} }, controlplanev1.MachineRemediationDeferredReason, 0},
-		"one of two":           {2, func(*rollout.Snapshot) {}, controlplanev1.MachineRemediationDeferredReason, 0},
-		"nobody else serves":   {3, func(s *rollout.Snapshot) { s.Machines[1].Conditions, s.Machines[2].Conditions = nil, nil }, controlplanev1.MachineCannotBeRemediatedReason, 0},
-		"another goes":         {3, func(s *rollout.Snapshot) { s.Machines[1].Deletion = &rollout.Deletion{Since: s.Now} }, controlplanev1.MachineRemediationDeferredReason, 0},
-		"another comes up":     {3, func(s *rollout.Snapshot) { s.Machines[1].NodeName = "" }, controlplanev1.MachineRemediationDeferredReason, 0},
-		"an operation of ours": {3, func(s *rollout.Snapshot) { s.Machines[0].Operation = "reboot" }, controlplanev1.MachineRemediationDeferredReason, 0},
-		"the first's replacement is not made, and its member is well": {5, func(s *rollout.Snapshot) {
-			s.ControlPlane.Remediation, s.ControlPlane.Spec.Replicas = &rollout.RemediationRecord{Machine: "gone"}, ptr.To[int32](7)
-			s.Machines[0].Etcd = settled(5).Machines[0].Etcd
-		}, controlplanev1.MachineRemediationDeferredReason, 0},
-		"the first's replacement is not made, and its member keeps that out": {5, func(s *rollout.Snapshot) {
-			s.ControlPlane.Remediation, s.ControlPlane.Spec.Replicas = &rollout.RemediationRecord{Machine: "gone", RetryCount: 3}, ptr.To[int32](7)
-		}, "", 3},
-		"again":                     {3, func(s *rollout.Snapshot) { s.Machines[0].RemediationFor = last(time.Minute, 1) }, "", 2},
-		"again after a healthy day": {3, func(s *rollout.Snapshot) { s.Machines[0].RemediationFor = last(24*time.Hour, 1) }, "", 0},
-		"again too soon": {3, func(s *rollout.Snapshot) {
-			s.ControlPlane.Spec.Remediation.RetryPeriodSeconds = ptr.To[int32](600)
-			s.Machines[0].RemediationFor = last(time.Minute, 1)
-		}, controlplanev1.MachineRemediationDeferredReason, 0},
-		"again too often": {3, func(s *rollout.Snapshot) {
-			s.ControlPlane.Spec.Remediation.MaxRetry = ptr.To[int32](2)
-			s.Machines[0].RemediationFor = last(time.Minute, 2)
-		}, controlplanev1.MachineCannotBeRemediatedReason, 0},
-		"before anything is bootstrapped": {1, func(s *rollout.Snapshot) {
-			s.ControlPlane.Initialized, s.ControlPlane.Bootstrap, s.ControlPlane.BundleBootstrap = false, rollout.BootstrapMark{}, rollout.BootstrapMark{}
-			s.Machines[0].NodeName, s.Machines[0].RecordedMembers, s.Machines[0].Addresses, s.Machines[0].HadAddress = "", nil, nil, false
-		}, "", 0},
-		"bootstrapped and not initialized": {1, func(s *rollout.Snapshot) {
-			mark := rollout.BootstrapMark{Set: true, Record: rollout.BootstrapRecord{Machine: "cp01"}}
-			s.ControlPlane.Initialized, s.ControlPlane.Bootstrap, s.ControlPlane.BundleBootstrap = false, mark, mark
-			s.Machines[0].NodeName = ""
-		}, controlplanev1.MachineCannotBeRemediatedReason, 0},
-	}
-
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			s := settled(tc.replicas)
-			ill(&s.Machines[0])
-
-			// The leader is one that answers.
-			for i := range s.Machines {
-				if s.Machines[i].Etcd.Answered {
-					s.Machines[i].Etcd.Leader = etcd.MemberID(len(s.Machines))
-				}
-			}
-
-			tc.change(&s)
-
-			d := rollout.Plan(s)
-
-			if tc.want != "" {
-				if d.Remediation == nil || d.Remediation.Reason != tc.want || d.Remediation.Machine != "cp01" || d.Remediation.Message == "" {
-					t.Errorf("got %+v, %s: %s; want a note with %s", d.Remediation, d.Reason, d.Message, tc.want)
-				}
-
-				return
-			}
-
-			want := rollout.RecordRemediation{Record: rollout.RemediationRecord{Machine: "cp01", Timestamp: s.Now, RetryCount: tc.retries}}
-			if diff := cmp.Diff(rollout.Action(want), d.Action); diff != "" {
-				t.Errorf("%s\n%s", diff, d.Message)
-			}
-
-			s.ControlPlane.Remediation = &want.Record
-			if d = rollout.Plan(s); d.Action != (rollout.DeleteMachine{Machine: "cp01"}) {
-				t.Errorf("after the record: %+v", d)
 			}
 		})
 	}
