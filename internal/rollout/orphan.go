@@ -54,17 +54,17 @@ func (p *planner) orphans() *Decision {
 	through := p.heir(orphan.ID).Host
 
 	return do(RemoveEtcdMember{"", orphan.ID, through}, controlplanev1.PlanRemovingOrphanReason,
-		"Etcd member %s %s: it is removed through Machine %s", orphan.ID, what, through)
+		"Etcd member %s %s: it is removed through Machine %s", orphan, what, through)
 }
 
 // spare is what an orphan's removal waits for, or nil.
 func (p *planner) spare(orphan *etcd.MemberState, what string, since time.Time) *Decision {
 	if verdict := p.etcd.MaySpare(orphan.ID); !verdict.OK {
-		return blockedByEtcd(verdict, fmt.Sprintf("Etcd member %s %s and stays until it can be spared", orphan.ID, what))
+		return blockedByEtcd(verdict, fmt.Sprintf("Etcd member %s %s and stays until it can be spared", orphan, what))
 	}
 
 	if left := since.Add(OrphanGrace).Sub(p.Now); left > 0 {
-		d := wait(controlplanev1.PlanRemovingOrphanReason, "Etcd member %s %s and is removed if that lasts for %s", orphan.ID, what, minutes(OrphanGrace))
+		d := wait(controlplanev1.PlanRemovingOrphanReason, "Etcd member %s %s and is removed if that lasts for %s", orphan, what, minutes(OrphanGrace))
 		d.RetryAfter = min(left, pollInterval)
 
 		return d

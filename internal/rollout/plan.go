@@ -171,8 +171,8 @@ func (p *planner) note(d Decision) *RemediationNote {
 		return p.remediation
 	}
 
-	if m := p.unhealthiest(); m != nil {
-		return &RemediationNote{m.Name, controlplanev1.MachineRemediationDeferredReason, d.Message}
+	if all := p.unhealthy(); len(all) > 0 {
+		return &RemediationNote{all[0].Name, controlplanev1.MachineRemediationDeferredReason, d.Message}
 	}
 
 	return nil

@@ -53,24 +53,40 @@ var remediation = []struct {
 	{"The members that stay must be a quorum.", quorumStays},
 }
 
-// remediate replaces a machine of which a MachineHealthCheck or a user says that it is unhealthy. It notes down what it does before it
-// deletes the Machine, so that the replacement is known as one whatever happens in between.
+// remediate replaces a machine of which a MachineHealthCheck or a user says that it is unhealthy: the first that may be, since another one may
+// be what the first waits for. It notes down what it does before it deletes the Machine, so that the replacement is known as one whatever
+// happens in between.
 func (p *planner) remediate() *Decision {
-	m := p.unhealthiest()
-	if m == nil {
+	all := p.unhealthy()
+	if len(all) == 0 {
 		p.noteDeleting()
 
 		return nil
 	}
 
-	for _, each := range remediation {
-		if n := each.check(p, m); n != nil {
-			p.refuse(m, n)
-
-			return nil
+	for _, m := range all {
+		if p.mayReplace(m) == nil {
+			return p.replace(m)
 		}
 	}
 
+	p.refuse(all[0], p.mayReplace(all[0]))
+
+	return nil
+}
+
+// mayReplace is the first gate's no, or nil.
+func (p *planner) mayReplace(m *Machine) *no {
+	for _, each := range remediation {
+		if n := each.check(p, m); n != nil {
+			return n
+		}
+	}
+
+	return nil
+}
+
+func (p *planner) replace(m *Machine) *Decision {
 	record := p.ControlPlane.Remediation
 	message := fmt.Sprintf("Machine %s is unhealthy and is replaced", m.Name)
 
@@ -150,23 +166,14 @@ func (m *Machine) unhealthy() bool {
 		meta.IsStatusConditionFalse(m.Conditions, clusterv1.MachineOwnerRemediatedCondition)
 }
 
-// unhealthiest is the unhealthy machine whose replacement helps most: the one that a user asks for, then one that never got a node, one
-// whose member is ill, one whose components are.
-func (p *planner) unhealthiest() *Machine {
-	var all []*Machine
-
-	for _, m := range p.live {
-		if m.unhealthy() {
-			all = append(all, m)
-		}
-	}
-
-	if len(all) == 0 {
-		return nil
-	}
+// unhealthy are the unhealthy machines, the one whose replacement helps most first: that of which it is noted down already, the one that a
+// user asks for, then one that never got a node, one whose member is ill, one whose components are.
+func (p *planner) unhealthy() []*Machine {
+	all := filter(p.live, (*Machine).unhealthy)
 
 	rank := func(m *Machine) []int {
-		out := []int{truth(!m.RemediateRequested), truth(m.NodeName != "")}
+		record := p.ControlPlane.Remediation
+		out := []int{truth(record == nil || record.Machine != m.Name), truth(!m.RemediateRequested), truth(m.NodeName != "")}
 		out = append(out, truth(m.says(controlplanev1.MachineEtcdMemberHealthyCondition)))
 
 		for _, name := range required {
@@ -176,7 +183,9 @@ func (p *planner) unhealthiest() *Machine {
 		return out
 	}
 
-	return slices.MinFunc(all, func(a, b *Machine) int { return cmp.Or(slices.Compare(rank(a), rank(b)), oldest(a, b)) })
+	slices.SortFunc(all, func(a, b *Machine) int { return cmp.Or(slices.Compare(rank(a), rank(b)), oldest(a, b)) })
+
+	return all
 }
 
 func truth(b bool) int {

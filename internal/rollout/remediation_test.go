@@ -101,3 +101,28 @@ func TestRemediation(t *testing.T) {
 		})
 	}
 }
+
+// TestRemediationOfTheNext has the machine that a user wants replaced first wait for a replacement, which waits for the dead member of another.
+func TestRemediationOfTheNext(t *testing.T) {
+	t.Parallel()
+
+	s := settled(5)
+	s.ControlPlane.Remediation, s.ControlPlane.Spec.Replicas = &rollout.RemediationRecord{Machine: "gone"}, ptr.To[int32](7)
+
+	ill(&s.Machines[0])
+	ill(&s.Machines[1])
+
+	s.Machines[0].RemediateRequested, s.Machines[0].Etcd = true, settled(5).Machines[0].Etcd
+
+	d := rollout.Plan(s)
+	if record, ok := d.Action.(rollout.RecordRemediation); !ok || record.Record.Machine != "cp02" {
+		t.Fatal(line(d))
+	}
+
+	// And what is noted down is done, though the other comes first otherwise.
+	s.ControlPlane.Remediation = &rollout.RemediationRecord{Machine: "cp02"}
+
+	if d = rollout.Plan(s); d.Action != (rollout.DeleteMachine{Machine: "cp02"}) {
+		t.Error(line(d))
+	}
+}
