@@ -2,7 +2,18 @@
 
 package rollout
 
-import controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+import (
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/etcd"
+)
+
+// PlanNoting is Orphans, for see to note in s.Orphans, and then Plan, for a test that has no time to judge etcd twice.
+func PlanNoting(s Snapshot, see func([]etcd.MemberID)) Decision {
+	p := newPlanner(&s)
+	see(orphansOf(p.etcd))
+
+	return p.plan()
+}
 
 // ConfigFields are the fields of a TalosConfigSpec that are compared.
 func ConfigFields() []string {

@@ -59,7 +59,7 @@ func (s *transcript) say(format string, args ...any) {
 
 // step decides once, carries that out, and lets half a minute go by.
 func (s *transcript) step() rollout.Decision {
-	d := rollout.Plan(s.snapshot())
+	d := s.decide()
 
 	if text := line(d); text != s.last {
 		fmt.Fprintf(&s.text, "%s  %s\n", s.now.Format(time.TimeOnly), text)

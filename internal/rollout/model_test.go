@@ -364,8 +364,7 @@ func (w *world) spare(n *node) bool {
 }
 
 // seeOrphans is the observer's memory.
-func (w *world) seeOrphans(s rollout.Snapshot) {
-	found := rollout.Orphans(s)
+func (w *world) seeOrphans(found []etcd.MemberID) {
 	maps.DeleteFunc(w.orphans, func(id etcd.MemberID, _ time.Time) bool { return !slices.Contains(found, id) })
 
 	for _, id := range found {

@@ -85,10 +85,12 @@ func (p *planner) neverStarted() *etcd.MemberState {
 }
 
 // Orphans are the etcd members that no Machine has, or has lost, and those that have not started, for the observer to note since when.
-func Orphans(s Snapshot) []etcd.MemberID {
+func Orphans(s Snapshot) []etcd.MemberID { return orphansOf(EtcdOf(s)) }
+
+func orphansOf(cluster etcd.Cluster) []etcd.MemberID {
 	var out []etcd.MemberID
 
-	for _, m := range EtcdOf(s).Members {
+	for _, m := range cluster.Members {
 		if m.Orphan() || m.Pending {
 			out = append(out, m.ID)
 		}

@@ -76,9 +76,9 @@ var steps = []step{
 }
 
 // Plan decides what happens next.
-func Plan(s Snapshot) Decision {
-	p := newPlanner(&s)
+func Plan(s Snapshot) Decision { return newPlanner(&s).plan() }
 
+func (p *planner) plan() Decision {
 	for _, each := range steps {
 		if d := each.plan(p); d != nil {
 			return p.finish(*d)

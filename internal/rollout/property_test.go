@@ -143,7 +143,7 @@ func interleave(seed uint64, h *history) (ending, fault string) {
 	}
 
 	step := func(half bool) rollout.Decision {
-		d := rollout.Plan(w.snapshot())
+		d := w.decide()
 
 		h.decided(w.now, d)
 		w.apply(d.Action, half)
@@ -169,7 +169,7 @@ func interleave(seed uint64, h *history) (ending, fault string) {
 
 	questions := 0
 
-	for range 1500 {
+	for range 750 {
 		d := step(false)
 
 		switch {
@@ -184,7 +184,7 @@ func interleave(seed uint64, h *history) (ending, fault string) {
 		case !asked(d):
 			questions = 0
 		default:
-			if questions++; questions == 60 { // for half an hour: nothing will change that
+			if questions++; questions == 30 { // for half an hour: nothing will change that
 				// Who deletes the only machine before anybody could know that the control plane was initialized loses etcd.
 				if d.Reason != controlplanev1.PlanBootstrapMachineGoneReason {
 					w.kept()
@@ -193,6 +193,8 @@ func interleave(seed uint64, h *history) (ending, fault string) {
 				return d.Reason, strings.Join(w.broken, "; ")
 			}
 		}
+
+		w.tick()
 
 		if w.tick(); len(w.broken) > 0 {
 			return "", strings.Join(w.broken, "; ")

@@ -11,6 +11,9 @@ import (
 	"github.com/maesh-dev/ichor/internal/rollout"
 )
 
+// decide observes and decides.
+func (w *world) decide() rollout.Decision { return rollout.PlanNoting(w.snapshot(), w.seeOrphans) }
+
 // snapshot is what a controller sees. It is good until the next one.
 func (w *world) snapshot() rollout.Snapshot {
 	s := rollout.Snapshot{
@@ -38,8 +41,6 @@ func (w *world) snapshot() rollout.Snapshot {
 	}
 
 	s.Machines, s.Nodes = w.shown, rollout.Nodes{Known: w.quorum(0), Items: w.shownNodes}
-
-	w.seeOrphans(s)
 
 	return s
 }
