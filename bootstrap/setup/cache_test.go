@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/launch"
 )
 
 // Values stay in the cache for a cluster's own secrets only; of all others, the keys, and whether there is a value.
@@ -28,7 +29,9 @@ func TestStripSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			stripped, err := stripSecret(&corev1.Secret{
+			strip := launch.Secrets(isOfCluster).Transform
+
+			stripped, err := strip(&corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: test.name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
 					Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: `{"data":{"value":"c2VjcmV0"}}`},
@@ -37,7 +40,7 @@ func TestStripSecret(t *testing.T) {
 			})
 			g.Expect(err).NotTo(HaveOccurred())
 
-			stripped, err = stripSecret(stripped)
+			stripped, err = strip(stripped)
 			g.Expect(err).NotTo(HaveOccurred(), "the second time")
 
 			secret, ok := stripped.(*corev1.Secret)
@@ -96,19 +99,4 @@ func TestStripTalosConfig(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(stripped).To(Equal(want))
 	g.Expect(cap(config.Status.Conditions)).To(BeNumerically("<", 8))
-}
-
-func TestStripMetadata(t *testing.T) {
-	g := NewWithT(t)
-
-	stripped, err := stripMetadata(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: "registry", Namespace: "ns", UID: "u", ResourceVersion: "7",
-		Labels:      map[string]string{"cluster.x-k8s.io/cluster-name": "c", "clusterctl.cluster.x-k8s.io/move": "", "other": "x"},
-		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"c2VjcmV0"}}`},
-	}})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(stripped).To(Equal(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: "registry", Namespace: "ns", UID: "u", ResourceVersion: "7",
-		Labels: map[string]string{"cluster.x-k8s.io/cluster-name": "c", "clusterctl.cluster.x-k8s.io/move": ""},
-	}}))
 }

@@ -4,28 +4,17 @@ package setup
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	cliflag "k8s.io/component-base/cli/flag"
-	logsv1 "k8s.io/component-base/logs/api/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/cluster-api/feature"
-	"sigs.k8s.io/cluster-api/util/apiwarnings"
-	"sigs.k8s.io/cluster-api/util/flags"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/bootstrap/moving"
 	"github.com/maesh-dev/ichor/bootstrap/reconcilers/cluster"
@@ -35,109 +24,49 @@ import (
 	"github.com/maesh-dev/ichor/bootstrap/webhooks"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
+	"github.com/maesh-dev/ichor/internal/launch"
 )
 
 // managerName is the manager's name in user agents, events and leases.
 const managerName = "ichor-bootstrap-manager"
 
-// cacheSyncTimeout leaves a large management cluster the time to be listed.
-const cacheSyncTimeout = 5 * time.Minute
+// concurrency is how many TalosConfigs are reconciled at once unless a flag says otherwise.
+const concurrency = 100
+
+// Options are the manager's settings: those that every manager has.
+type Options = launch.Options
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	options := launch.NewOptions()
+	options.Concurrency = concurrency
+
+	return options
+}
 
 // Run runs the manager with command-line arguments until ctx is done. Help goes to out.
 func Run(ctx context.Context, version string, args []string, out io.Writer) error {
 	options := NewOptions()
 
-	set := pflag.NewFlagSet(managerName, pflag.ContinueOnError)
-	set.SetOutput(out)
-	set.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	set.AddGoFlagSet(flag.CommandLine) // --kubeconfig
-	options.AddFlags(set)
-
-	if err := set.Set("v", "2"); err != nil {
-		return fmt.Errorf("default log level: %w", err)
-	}
-
-	if err := set.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return nil
-		}
-
-		return err
-	}
-
-	if set.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: every setting is a flag", set.Arg(0))
-	}
-
-	if err := options.Validate(); err != nil {
-		return err
-	}
-
-	if err := logsv1.ValidateAndApply(options.logs, nil); err != nil {
-		return fmt.Errorf("logging flags: %w", err)
-	}
-
-	ctrl.SetLogger(klog.Background())
-
-	restConfig, err := ctrl.GetConfig()
-	if err != nil {
-		return fmt.Errorf("configuration of the management cluster: %w", err)
-	}
-
-	restConfig.UserAgent = fmt.Sprintf("%s/%s", managerName, version)
-
-	if err := waitForDefinitions(ctx, restConfig); err != nil {
-		return err
-	}
-
-	mgr, err := NewManager(ctx, restConfig, options)
-	if err != nil {
-		return err
-	}
-
-	mgr.GetLogger().WithName("setup").Info("Starting manager", "version", version)
-
-	return mgr.Start(ctx)
+	return launch.Program{
+		Name:        managerName,
+		Needs:       bootstrapv1.GroupVersion.WithKind("TalosConfigPatch"),
+		Definitions: "config/bootstrap/crd",
+		Options:     options,
+		AddFlags:    func(set *pflag.FlagSet) { options.AddFlags(set, "TalosConfigs") },
+		Validate:    options.Validate,
+		NewManager: func(ctx context.Context, config *rest.Config) (ctrl.Manager, error) {
+			return NewManager(ctx, config, options)
+		},
+	}.Run(ctx, version, args, out)
 }
 
 // NewManager returns a manager with all webhooks and reconcilers, ready to be started. Each of change may alter what controller-runtime
 // is given.
 func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, change ...func(*ctrl.Options)) (ctrl.Manager, error) {
-	restConfig = rest.CopyConfig(restConfig)
-	restConfig.QPS = options.KubeAPIQPS
-	restConfig.Burst = options.KubeAPIBurst
-	restConfig.Wrap(withoutSecretWarnings)
-	restConfig.WarningHandler = apiwarnings.DefaultHandler(klog.Background().WithName("API Server Warning"))
-
-	managerOptions, err := options.managerOptions()
+	mgr, err := launch.Manager{Name: managerName, Scheme: NewScheme(), Objects: cached()}.New(restConfig, options, change...)
 	if err != nil {
 		return nil, err
-	}
-
-	for _, each := range change {
-		each(&managerOptions)
-	}
-
-	mgr, err := ctrl.NewManager(restConfig, managerOptions)
-	if err != nil {
-		return nil, fmt.Errorf("create the manager: %w", err)
-	}
-
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, fmt.Errorf("health check: %w", err)
-	}
-
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
-		return nil, fmt.Errorf("readiness check: %w", err)
-	}
-
-	// A manager that serves no webhooks yet must get no traffic: the API server would refuse what users write.
-	if err := mgr.AddHealthzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
-		return nil, fmt.Errorf("health check of the webhooks: %w", err)
-	}
-
-	if err := mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
-		return nil, fmt.Errorf("readiness check of the webhooks: %w", err)
 	}
 
 	if err := webhooks.SetupWithManager(mgr); err != nil {
@@ -151,53 +80,8 @@ func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, 
 	return mgr, addReconcilers(ctx, mgr, options)
 }
 
-func (o *Options) managerOptions() (ctrl.Options, error) {
-	tlsOptions, diagnostics, err := flags.GetManagerOptions(o.Diagnostics)
-	if err != nil {
-		return ctrl.Options{}, fmt.Errorf("diagnostics flags: %w", err)
-	}
-
-	// It is there only when the endpoint is protected.
-	if _, ok := diagnostics.ExtraHandlers[verbosityPath]; ok {
-		diagnostics.ExtraHandlers[verbosityPath] = verbosityHandler()
-	}
-
-	cacheOptions, err := cacheOptions(o.Namespace, o.SyncPeriod)
-	if err != nil {
-		return ctrl.Options{}, err
-	}
-
-	return ctrl.Options{
-		Scheme: NewScheme(),
-		Controller: config.Controller{
-			UsePriorityQueue: new(feature.Gates.Enabled(feature.PriorityQueue)),
-			CacheSyncTimeout: cacheSyncTimeout,
-		},
-		LeaderElection:             o.LeaderElect,
-		LeaderElectionID:           managerName + "-leader-election",
-		LeaderElectionNamespace:    o.LeaseNamespace,
-		LeaderElectionResourceLock: resourcelock.LeasesResourceLock,
-		// The next leader need not wait for the lease to run out. That is safe because workers end first, and a process whose
-		// workers do not end in time ends itself as soon as Start returns.
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &o.LeaseDuration,
-		RenewDeadline:                 &o.RenewDeadline,
-		RetryPeriod:                   &o.Retry,
-		HealthProbeBindAddress:        o.HealthAddress,
-		Metrics:                       *diagnostics,
-		WebhookServer: webhook.NewServer(webhook.Options{
-			Port:     o.WebhookPort,
-			CertDir:  o.WebhookCertDir,
-			CertName: o.WebhookCertName,
-			KeyName:  o.WebhookKeyName,
-			TLSOpts:  tlsOptions,
-		}),
-		Cache: cacheOptions,
-	}, nil
-}
-
 func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) error {
-	metadata, err := newMetadata(mgr, options.Namespace)
+	metadata, err := launch.NewMetadata(mgr, options.Namespace)
 	if err != nil {
 		return err
 	}

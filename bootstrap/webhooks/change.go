@@ -11,23 +11,11 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
-	"sigs.k8s.io/cluster-api/util/topology"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
-
-// changeOfTemplate refuses every change: a template is what machines were made from. The topology controller must be able to ask what a
-// change would come to, and makes a new template then.
-func changeOfTemplate(request admission.Request, _, after *bootstrapv1.TalosConfigTemplate) (field.ErrorList, []string) {
-	if topology.IsDryRunRequest(request, after) {
-		return nil, nil
-	}
-
-	return field.ErrorList{field.Forbidden(field.NewPath("spec"),
-		"a template cannot be changed: make one with another name, and refer to that")}, nil
-}
 
 // changeOfTalosConfig allows what can take effect on a machine that runs, as Cluster API's contract for in-place updates wants, and refuses
 // what its config could only say and never bring about. Before a machine's config is rendered, everything may be changed; so may the

@@ -3,12 +3,12 @@
 package webhooks
 
 import (
-	"fmt"
+	"errors"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/validating"
 	"github.com/maesh-dev/ichor/internal/validation"
 )
 
@@ -22,47 +22,24 @@ import (
 
 // SetupWithManager registers the webhooks of all kinds with the manager's webhook server.
 func SetupWithManager(mgr ctrl.Manager) error {
-	room := newRoom()
+	room := validating.NewRoom()
 
-	for _, register := range []func() error{
-		func() error {
-			return register(mgr, &bootstrapv1.TalosConfig{}, &validator[*bootstrapv1.TalosConfig]{
-				room: room, look: validation.TalosConfig, spec: func(o *bootstrapv1.TalosConfig) any { return o.Spec }, change: changeOfTalosConfig,
-			})
-		},
-		func() error {
-			return register(mgr, &bootstrapv1.TalosConfigTemplate{}, &validator[*bootstrapv1.TalosConfigTemplate]{
-				room: room, look: validation.TalosConfigTemplate, spec: func(o *bootstrapv1.TalosConfigTemplate) any { return o.Spec }, change: changeOfTemplate,
-			})
-		},
-		func() error {
-			return register(mgr, &bootstrapv1.TalosClusterConfig{}, &validator[*bootstrapv1.TalosClusterConfig]{
-				room: room, look: validation.TalosClusterConfig, spec: func(o *bootstrapv1.TalosClusterConfig) any { return o.Spec },
-			})
-		},
-		func() error {
-			return register(mgr, &bootstrapv1.TalosConfigPatch{}, &validator[*bootstrapv1.TalosConfigPatch]{
-				room: room, look: validation.TalosConfigPatch, spec: func(o *bootstrapv1.TalosConfigPatch) any { return o.Spec },
-			})
-		},
-		func() error {
-			return register(mgr, &bootstrapv1.TalosStorage{}, &validator[*bootstrapv1.TalosStorage]{
-				room: room, look: validation.TalosStorage, spec: func(o *bootstrapv1.TalosStorage) any { return o.Spec }, change: changeOfStorage,
-			})
-		},
-	} {
-		if err := register(); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-func register[T client.Object](mgr ctrl.Manager, object T, validator *validator[T]) error {
-	if err := ctrl.NewWebhookManagedBy(mgr, object).WithValidator(validator).Complete(); err != nil {
-		return fmt.Errorf("webhook of %T: %w", object, err)
-	}
-
-	return nil
+	return errors.Join(
+		validating.Register(mgr, &bootstrapv1.TalosConfig{}, validating.Validator[*bootstrapv1.TalosConfig]{
+			Room: room, Look: validation.TalosConfig, Spec: func(o *bootstrapv1.TalosConfig) any { return o.Spec }, Change: changeOfTalosConfig,
+		}),
+		validating.Register(mgr, &bootstrapv1.TalosConfigTemplate{}, validating.Validator[*bootstrapv1.TalosConfigTemplate]{
+			Room: room, Look: validation.TalosConfigTemplate, Spec: func(o *bootstrapv1.TalosConfigTemplate) any { return o.Spec }, 
+			Change: validating.ChangeOfTemplate[*bootstrapv1.TalosConfigTemplate],
+		}),
+		validating.Register(mgr, &bootstrapv1.TalosClusterConfig{}, validating.Validator[*bootstrapv1.TalosClusterConfig]{
+			Room: room, Look: validation.TalosClusterConfig, Spec: func(o *bootstrapv1.TalosClusterConfig) any { return o.Spec },
+		}),
+		validating.Register(mgr, &bootstrapv1.TalosConfigPatch{}, validating.Validator[*bootstrapv1.TalosConfigPatch]{
+			Room: room, Look: validation.TalosConfigPatch, Spec: func(o *bootstrapv1.TalosConfigPatch) any { return o.Spec },
+		}),
+		validating.Register(mgr, &bootstrapv1.TalosStorage{}, validating.Validator[*bootstrapv1.TalosStorage]{
+			Room: room, Look: validation.TalosStorage, Spec: func(o *bootstrapv1.TalosStorage) any { return o.Spec }, Change: changeOfStorage,
+		}),
+	)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // unnamedImage is the image in config/*/manager, which stands for the release's own.
@@ -40,6 +41,17 @@ type Provider struct {
 	RepositoryOnly bool
 }
 
+// has says whether a file of the release belongs to the provider's directory of a repository. clusterctl looks for templates of clusters, and
+// for cluster classes, with the infrastructure provider.
+func (p Provider) has(file string) bool {
+	isTemplate := strings.HasPrefix(file, "cluster-template") || strings.HasPrefix(file, "clusterclass-")
+
+	return file == MetadataFile || file == p.ComponentsFile || isTemplate && p.Type == infrastructureType
+}
+
+// infrastructureType is clusterctl's name for the type of infrastructure providers.
+const infrastructureType = "InfrastructureProvider"
+
 // providers are all that a checkout may have.
 var providers = []Provider{
 	{
@@ -53,7 +65,7 @@ var providers = []Provider{
 		Package: "controlplane",
 	},
 	{
-		Label: "infrastructure-sim", Name: "sim", Type: "InfrastructureProvider",
+		Label: "infrastructure-sim", Name: "sim", Type: infrastructureType,
 		Kustomization: "test/infrastructure/config/default", ComponentsFile: "infrastructure-components.yaml", Image: "ichor-sim-manager",
 		Package: "test/infrastructure", RepositoryOnly: true,
 	},
@@ -81,19 +93,11 @@ func Providers(root string) ([]Provider, error) {
 	return found, nil
 }
 
-// Components builds what is installed of the provider, with the image of its manager by its full name. It runs kustomize, as
-// internal/tools pins it.
+// Components builds what is installed of the provider, with the image of its manager by its full name.
 func (p Provider) Components(ctx context.Context, root, image string) ([]byte, error) {
-	command := exec.CommandContext(ctx, "go", "tool", "-modfile=internal/tools/tools.mod", "kustomize", "build", p.Kustomization)
-	command.Dir = root
-
-	var failure bytes.Buffer
-
-	command.Stderr = &failure
-
-	components, err := command.Output()
+	components, err := Kustomize(ctx, root, p.Kustomization)
 	if err != nil {
-		return nil, fmt.Errorf("kustomize build %s: %w\n%s", p.Kustomization, err, failure.String())
+		return nil, err
 	}
 
 	if count := bytes.Count(components, []byte(unnamedImage)); count != 1 {
@@ -101,4 +105,21 @@ func (p Provider) Components(ctx context.Context, root, image string) ([]byte, e
 	}
 
 	return bytes.Replace(components, []byte(unnamedImage), []byte("image: "+image+"\n"), 1), nil
+}
+
+// Kustomize builds a directory of the checkout with this root. It runs kustomize as internal/tools pins it.
+func Kustomize(ctx context.Context, root, directory string) ([]byte, error) {
+	command := exec.CommandContext(ctx, "go", "tool", "-modfile=internal/tools/tools.mod", "kustomize", "build", directory)
+	command.Dir = root
+
+	var failure bytes.Buffer
+
+	command.Stderr = &failure
+
+	manifests, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("kustomize build %s: %w\n%s", directory, err, failure.String())
+	}
+
+	return manifests, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package setup
+package launch
 
 import (
 	"context"
@@ -10,12 +10,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-
-	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 )
 
 const (
@@ -26,8 +25,8 @@ const (
 
 // waitForDefinitions waits until the API server serves the kind that the manager cannot be made without. An installation creates
 // definitions and Deployment at once, so that the manager may be there first; without the wait it would end, and be started again
-// after a pause.
-func waitForDefinitions(ctx context.Context, config *rest.Config) error {
+// after a pause. The hint says what has to be installed.
+func waitForDefinitions(ctx context.Context, config *rest.Config, needed schema.GroupVersionKind, hint string) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("wait for our definitions: %w", err)
@@ -36,17 +35,17 @@ func waitForDefinitions(ctx context.Context, config *rest.Config) error {
 	told := false
 
 	err = wait.PollUntilContextTimeout(ctx, definitionsInterval, definitionsTimeout, true, func(context.Context) (bool, error) {
-		served, err := client.ServerResourcesForGroupVersion(bootstrapv1.GroupVersion.String())
+		served, err := client.ServerResourcesForGroupVersion(needed.GroupVersion().String())
 		if err != nil && !apierrors.IsNotFound(err) {
 			return false, err
 		}
 
-		if err == nil && slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == "TalosConfigPatch" }) {
+		if err == nil && slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == needed.Kind }) {
 			return true, nil
 		}
 
 		if !told {
-			klog.Background().Info("Waiting until the API server serves our definitions", "groupVersion", bootstrapv1.GroupVersion.String())
+			klog.Background().Info("Waiting until the API server serves our definitions", "groupVersion", needed.GroupVersion().String())
 
 			told = true
 		}
@@ -54,7 +53,7 @@ func waitForDefinitions(ctx context.Context, config *rest.Config) error {
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for our definitions: TalosConfigPatch of %s is not served; install config/bootstrap/crd: %w", bootstrapv1.GroupVersion, err)
+		return fmt.Errorf("wait for our definitions: %s of %s is not served; install %s: %w", needed.Kind, needed.GroupVersion(), hint, err)
 	}
 
 	return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhooks
+package validating
 
 import (
 	"context"
@@ -17,14 +17,15 @@ import (
 // manager run out of memory. Ordinary objects have a few KiB, and never wait for each other.
 const maxAtOnce = 4 << 20
 
-// room bounds the memory of all webhooks together.
-type room struct{ bytes *semaphore.Weighted }
+// Room bounds the memory of all webhooks of a manager together.
+type Room struct{ bytes *semaphore.Weighted }
 
-func newRoom() *room { return &room{semaphore.NewWeighted(maxAtOnce)} }
+// NewRoom returns a Room for the webhooks of one manager.
+func NewRoom() *Room { return &Room{semaphore.NewWeighted(maxAtOnce)} }
 
 // enter waits for room for the objects of the request, at most as long as the API server waits for the answer. The function that it
 // returns gives the room back.
-func (r *room) enter(ctx context.Context, request admission.Request) (leave func(), err error) {
+func (r *Room) enter(ctx context.Context, request admission.Request) (leave func(), err error) {
 	size := min(int64(len(request.Object.Raw)+len(request.OldObject.Raw)), maxAtOnce)
 	if err := r.bytes.Acquire(ctx, size); err != nil {
 		return nil, fmt.Errorf("too many large objects are being checked: try again: %w", err)

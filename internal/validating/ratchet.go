@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhooks
+package validating
 
 import (
 	"fmt"
@@ -9,10 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/validation"
 )
 
@@ -145,11 +143,4 @@ func tokensOf(path string) []string {
 	}
 
 	return tokens
-}
-
-// groupKindOf is the kind of an object that came without one.
-func groupKindOf(object client.Object) schema.GroupKind {
-	name := fmt.Sprintf("%T", object)
-
-	return schema.GroupKind{Group: bootstrapv1.GroupVersion.Group, Kind: name[strings.LastIndex(name, ".")+1:]}
 }

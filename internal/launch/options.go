@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package setup
+package launch
 
 import (
 	"errors"
@@ -19,18 +19,18 @@ import (
 
 const maxPort = 65535
 
-// Options are the manager's settings. NewOptions gives the defaults.
+// Options are the settings that every manager has. NewOptions gives the defaults.
 type Options struct {
 	// Namespace that is watched. Empty: all.
 	Namespace string
 
-	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter on the TalosConfigs that are reconciled. Empty: all.
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter on the objects that are reconciled. Empty: all.
 	WatchFilter string
 
-	// Concurrency is how many TalosConfigs are reconciled at once.
+	// Concurrency is how many objects of the manager's main kind are reconciled at once.
 	Concurrency int
 
-	// SyncPeriod is how often every TalosConfig is reconciled without a cause.
+	// SyncPeriod is how often every object is reconciled without a cause.
 	SyncPeriod time.Duration
 
 	// LeaderElect lets several managers run, of which one works. The lease is in LeaseNamespace; empty: the namespace of
@@ -60,7 +60,7 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		Concurrency:   100,
+		Concurrency:   1,
 		SyncPeriod:    10 * time.Minute,
 		LeaseDuration: 15 * time.Second,
 		RenewDeadline: 10 * time.Second,
@@ -78,18 +78,19 @@ func NewOptions() *Options {
 	}
 }
 
-// AddFlags adds a flag for each setting. The names are those of Cluster API's own managers.
-func (o *Options) AddFlags(set *pflag.FlagSet) {
+// AddFlags adds a flag for each setting. The names are those of Cluster API's own managers. The manager's main kind is named in the
+// plural, for example "TalosConfigs".
+func (o *Options) AddFlags(set *pflag.FlagSet, kinds string) {
 	logsv1.AddFlags(o.logs, set)
 
 	set.StringVar(&o.Namespace, "namespace", o.Namespace,
 		"Namespace that the manager watches. Empty: all namespaces.")
 	set.StringVar(&o.WatchFilter, "watch-filter", o.WatchFilter,
-		fmt.Sprintf("Value of the label %s on the TalosConfigs that the manager reconciles. Empty: all TalosConfigs.", clusterv1.WatchLabel))
+		fmt.Sprintf("Value of the label %s on the %s that the manager reconciles. Empty: all %[2]s.", clusterv1.WatchLabel, kinds))
 	set.IntVar(&o.Concurrency, "concurrency", o.Concurrency,
-		"Number of TalosConfigs that are reconciled at the same time.")
+		fmt.Sprintf("Number of %s that are reconciled at the same time.", kinds))
 	set.DurationVar(&o.SyncPeriod, "sync-period", o.SyncPeriod,
-		"How often each TalosConfig is reconciled when nothing has changed.")
+		fmt.Sprintf("How often each of the %s is reconciled when nothing has changed.", kinds))
 
 	set.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect,
 		"Elect a leader among the managers that run; only the leader works.")

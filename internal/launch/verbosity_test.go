@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package setup
+package launch
 
 import (
 	"net/http"
@@ -24,7 +24,7 @@ func TestVerbosityEndpoint(t *testing.T) {
 
 	configured := NewOptions()
 	configured.Diagnostics.TLSMinVersion = "VersionTLS12"
-	options, err := configured.managerOptions()
+	options, err := Manager{Name: "test"}.options(configured)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	put := func(level string) *httptest.ResponseRecorder {

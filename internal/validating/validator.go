@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhooks
+package validating
 
 import (
 	"context"
@@ -9,29 +9,51 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/maesh-dev/ichor/internal/validation"
 )
 
-// validator is the webhook of one kind.
-type validator[T client.Object] struct {
-	room *room
+// Validator is the webhook of one kind.
+type Validator[T client.Object] struct {
+	// Room is that of all webhooks of the manager.
+	Room *Room
 
-	// look finds what is wrong with an object by itself.
-	look func(T) validation.Report
+	// Look finds what is wrong with an object by itself.
+	Look func(T) validation.Report
 
-	// spec of an object. What is outside it is not looked at.
-	spec func(T) any
+	// Spec of an object. What is outside it is not looked at.
+	Spec func(T) any
 
-	// change finds what is wrong with a change of the spec. Nil: every change is allowed.
-	change func(request admission.Request, before, after T) (field.ErrorList, []string)
+	// Change finds what is wrong with a change of the spec. Nil: every change is allowed.
+	Change func(request admission.Request, before, after T) (field.ErrorList, []string)
+
+	kind schema.GroupKind
+}
+
+// Register has the manager's webhook server ask the validator about objects of the kind.
+func Register[T client.Object](mgr ctrl.Manager, object T, validator Validator[T]) error {
+	gvk, err := apiutil.GVKForObject(object, mgr.GetScheme())
+	if err != nil {
+		return fmt.Errorf("webhook of %T: %w", object, err)
+	}
+
+	validator.kind = gvk.GroupKind()
+
+	if err := ctrl.NewWebhookManagedBy(mgr, object).WithValidator(&validator).Complete(); err != nil {
+		return fmt.Errorf("webhook of %s: %w", gvk.Kind, err)
+	}
+
+	return nil
 }
 
 // ValidateCreate refuses an object that is wrong by itself.
-func (v *validator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
+func (v *Validator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
 		return nil, err
@@ -41,13 +63,13 @@ func (v *validator[T]) ValidateCreate(ctx context.Context, object T) (admission.
 		return nil, v.invalid(object, field.ErrorList{tooLarge})
 	}
 
-	leave, err := v.room.enter(ctx, request)
+	leave, err := v.Room.enter(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 
-	report := v.look(object)
+	report := v.Look(object)
 
 	return warningsOf(report), v.invalid(object, errorsOf(report.Faults))
 }
@@ -55,8 +77,8 @@ func (v *validator[T]) ValidateCreate(ctx context.Context, object T) (admission.
 // ValidateUpdate refuses a change that may not be made, and faults that it brings. Faults that were there already are tolerated where
 // nothing was changed, as Kubernetes does: a rule that is newer than an object must not stop who mends something else in it, and least
 // of all who removes a finalizer.
-func (v *validator[T]) ValidateUpdate(ctx context.Context, before, after T) (admission.Warnings, error) {
-	if !after.GetDeletionTimestamp().IsZero() || equality.Semantic.DeepEqual(v.spec(before), v.spec(after)) {
+func (v *Validator[T]) ValidateUpdate(ctx context.Context, before, after T) (admission.Warnings, error) {
+	if !after.GetDeletionTimestamp().IsZero() || equality.Semantic.DeepEqual(v.Spec(before), v.Spec(after)) {
 		return nil, nil
 	}
 
@@ -69,26 +91,26 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, before, after T) (adm
 		return nil, v.invalid(after, field.ErrorList{tooLarge})
 	}
 
-	leave, err := v.room.enter(ctx, request)
+	leave, err := v.Room.enter(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 
-	report := v.look(after)
+	report := v.Look(after)
 	warnings := warningsOf(report)
 	faults := report.Faults
 
 	if len(faults) > 0 {
-		if faults, err = broughtBy(before, after, v.look(before).Faults, faults); err != nil {
+		if faults, err = broughtBy(before, after, v.Look(before).Faults, faults); err != nil {
 			return nil, err
 		}
 	}
 
 	errs := errorsOf(faults)
 
-	if v.change != nil {
-		refused, suspicious := v.change(request, before, after)
+	if v.Change != nil {
+		refused, suspicious := v.Change(request, before, after)
 		errs = append(errs, refused...)
 		warnings = append(warnings, capWarnings(suspicious)...)
 	}
@@ -97,9 +119,9 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, before, after T) (adm
 }
 
 // ValidateDelete allows every deletion. It is not asked: the webhooks are registered for creations and updates.
-func (*validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
+func (*Validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
 
-func (v *validator[T]) invalid(object T, errs field.ErrorList) error {
+func (v *Validator[T]) invalid(object T, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
@@ -109,7 +131,7 @@ func (v *validator[T]) invalid(object T, errs field.ErrorList) error {
 		name = object.GetGenerateName()
 	}
 
-	return apierrors.NewInvalid(groupKindOf(object), name, capErrors(errs))
+	return apierrors.NewInvalid(v.kind, name, capErrors(errs))
 }
 
 // What one answer holds. Who made more mistakes than that mends these first.
