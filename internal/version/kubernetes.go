@@ -5,6 +5,7 @@ package version
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -53,6 +54,11 @@ func (k Kubernetes) String() string {
 // Number returns the release without the v, as machinery's config generator wants it.
 func (k Kubernetes) Number() string {
 	return strings.TrimPrefix(k.String(), "v")
+}
+
+// Minor returns the second number of the release: 36 of v1.36.1.
+func (k Kubernetes) Minor() uint64 {
+	return k.version.Minor
 }
 
 // IsZero reports whether the release is unset.
@@ -146,4 +152,40 @@ func supports(talos Talos, number string) (bool, error) {
 	}
 
 	return kubernetes.SupportedWith(release) == nil, nil
+}
+
+// CheckKubernetesOfAny checks that a Talos that nodes may run, and that can read configs of the format, runs the Kubernetes release. The
+// zero contract is older than every Talos.
+func CheckKubernetesOfAny(format Contract, kubernetes Kubernetes) error {
+	if kubernetes.IsZero() {
+		return errors.New("the Kubernetes version may not be unset")
+	}
+
+	readers := slices.DeleteFunc(Supported(), func(c Contract) bool { return c.Less(format) })
+	oldest, newest := -1, -1
+
+	for _, reader := range readers {
+		supported, err := supports(reader.Talos(), kubernetes.Number())
+		if err != nil || supported {
+			return err
+		}
+
+		from, to, err := kubernetesRange(reader.Talos())
+		if err != nil {
+			return err
+		}
+
+		if oldest < 0 || from < oldest {
+			oldest = from
+		}
+
+		newest = max(newest, to)
+	}
+
+	reason := fmt.Sprintf("Talos %s to %s run Kubernetes 1.%d to 1.%d", readers[0], readers[len(readers)-1], oldest, newest)
+	if len(readers) < len(Supported()) {
+		reason += fmt.Sprintf(", and no older Talos reads config contract %s", format)
+	}
+
+	return fmt.Errorf("kubernetes version %s: not known to run on any Talos that the machines may have: %s", kubernetes, reason)
 }
