@@ -108,7 +108,7 @@ func (mc *ManagementCluster) applyCAPICore(ctx context.Context, core *capiCore) 
 func (mc *ManagementCluster) startCAPICore(ctx context.Context, core *capiCore) error {
 	// Without its rights, which the controller manager puts together, the core manager would begin with a series of
 	// refusals and long waits.
-	if err := mc.waitForAggregatedRole(ctx, capiAggregatedRole); err != nil {
+	if err := mc.WaitForAggregatedRole(ctx, capiAggregatedRole); err != nil {
 		return err
 	}
 	kubeconfig, err := mc.UserKubeconfig("system:serviceaccount:"+capiNamespace+":"+capiServiceAccount,
@@ -137,7 +137,12 @@ func (mc *ManagementCluster) startCAPICore(ctx context.Context, core *capiCore) 
 	})
 }
 
-func (mc *ManagementCluster) waitForAggregatedRole(ctx context.Context, name string) error {
+// WaitForAggregatedRole waits until a ClusterRole that gathers its rules from others has some. Without kube-controller-manager it never has,
+// and is not waited for.
+func (mc *ManagementCluster) WaitForAggregatedRole(ctx context.Context, name string) error {
+	if !mc.options.ControllerManager {
+		return nil
+	}
 	role := &rbacv1.ClusterRole{}
 	err := wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {
 		err := mc.client.Get(ctx, types.NamespacedName{Name: name}, role)

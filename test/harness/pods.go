@@ -86,3 +86,9 @@ func (mc *ManagementCluster) ShowLogs(to io.Writer) error {
 	}
 	return nil
 }
+
+// PodLog is what the process of a Pod has written, since it was last started.
+func (mc *ManagementCluster) PodLog(name types.NamespacedName) (string, error) {
+	content, err := os.ReadFile(filepath.Join(mc.logDir, name.Namespace+"_"+name.Name+".log"))
+	return string(content), err
+}

@@ -26,6 +26,11 @@ const providerTimeout = 2 * time.Minute
 // BuildProvider builds the manager of a provider, by its directory in the checkout, for instance "bootstrap", into a directory,
 // and returns the path of the program. With the race detector it is several times slower, and as such managers are.
 func BuildProvider(ctx context.Context, provider, dir string) (string, error) {
+	return BuildProviderVersion(ctx, provider, "", dir)
+}
+
+// BuildProviderVersion is BuildProvider for a manager that says that it is of a version.
+func BuildProviderVersion(ctx context.Context, provider, version, dir string) (string, error) {
 	root, err := tools.RepositoryRoot()
 	if err != nil {
 		return "", err
@@ -34,7 +39,11 @@ func BuildProvider(ctx context.Context, provider, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./"+provider)
+	flags := ""
+	if version != "" {
+		flags = "-X main.version=" + version
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", flags, "-o", path, "./"+provider)
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the %s manager: %w\n%s", provider, err, output)
@@ -131,6 +140,9 @@ func (p *Provider) Stop() error {
 	}
 	return nil
 }
+
+// Done is closed when the manager is gone, for whatever reason.
+func (p *Provider) Done() <-chan struct{} { return p.process.Done() }
 
 // PID is the process's number.
 func (p *Provider) PID() int { return p.process.PID() }

@@ -21,6 +21,7 @@ import (
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/test/harness"
 	"github.com/maesh-dev/ichor/test/installation"
+	"github.com/maesh-dev/ichor/test/rights"
 )
 
 const referencesYAML = `
@@ -105,10 +106,10 @@ func TestManager(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(len(requests)).To(BeNumerically(">", 100))
 
-	rights, faults := granted(components.Others, installation.ManagerAccount)
+	granted, faults := rights.Granted(components.Others, installation.Bootstrap.Account)
 	g.Expect(faults).To(BeEmpty())
-	g.Expect(len(rights)).To(BeNumerically(">", 20))
-	g.Expect(compare(rights, requests)).To(BeEmpty(), "the rights in config/bootstrap/rbac are those that the manager needs")
+	g.Expect(len(granted)).To(BeNumerically(">", 20))
+	g.Expect(rights.Compare(granted, requests)).To(BeEmpty(), "the rights in config/bootstrap/rbac are those that the manager needs")
 }
 
 // work has the manager do everything that it can.

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	systemNamespace = installation.ManagerNamespace
-	managerUser     = installation.ManagerUser
-
 	// patience bounds every wait, on a machine that does other things too.
 	patience = 90 * time.Second
 	interval = 50 * time.Millisecond
 )
 
 var (
+	systemNamespace = installation.Bootstrap.Namespace
+	managerUser     = installation.Bootstrap.User()
+
 	root       = filepath.Join("..", "..")
 	cluster    *harness.ManagementCluster
 	admin      client.Client
@@ -62,7 +62,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 
-	if components, err = installation.ReadBootstrap(ctx, root); err != nil {
+	if components, err = installation.Bootstrap.Read(ctx, root); err != nil {
 		return 1, err
 	}
 
@@ -111,7 +111,7 @@ func startWith(t *testing.T, env []string, name, user string, args ...string) *m
 
 	g := NewWithT(t)
 
-	kubeconfig, err := cluster.UserKubeconfig(user, installation.ManagerGroups...)
+	kubeconfig, err := cluster.UserKubeconfig(user, installation.Bootstrap.Groups()...)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	webhooks, err := cluster.NewWebhookServer(name)

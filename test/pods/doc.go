@@ -3,7 +3,7 @@
 // Package pods plays the parts of scheduler, kubelet and kube-proxy for the managers of providers in a management cluster of the
 // test world. The Pods are those that the real Deployment and ReplicaSet controllers make; each runs as a process:
 //
-//   - the image's last path element names the program (Image);
+//   - the image's last path element names the program (Image), with its tag where each version has its own;
 //   - arguments and environment are the container's;
 //   - the API server is reached as the Pod's ServiceAccount, with a token that is bound to the Pod, as in a cluster;
 //   - Secrets that are mounted are files, and follow the Secret;

@@ -31,3 +31,18 @@ func imageName(reference string) string {
 
 	return name
 }
+
+// find is the image that stands for a reference: by its name with the tag, such as manager:v0.1.0, or else by its name alone.
+func find(images map[string]Image, reference string) (Image, bool) {
+	name := imageName(reference)
+
+	if _, tag, tagged := strings.Cut(path.Base(reference), ":"); tagged {
+		if image, ok := images[name+":"+tag]; ok {
+			return image, true
+		}
+	}
+
+	image, ok := images[name]
+
+	return image, ok
+}

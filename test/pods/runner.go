@@ -34,7 +34,8 @@ type Options struct {
 	// Dir is for files of Pods, LogDir for what they write, in NAMESPACE_POD.log.
 	Dir, LogDir string
 
-	// Images are what can be run, by the last path element of the image's name. Pods with others stay without a process.
+	// Images are what can be run, by the last path element of the image's name, with the tag for one version alone. Pods with others stay
+	// without a process.
 	Images map[string]Image
 
 	// ReservePort finds a port for which no other test waits. ReserveExclusive waits for a certain one, and returns what frees it.

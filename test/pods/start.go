@@ -46,7 +46,7 @@ func (p *pod) start(ctx context.Context, object *corev1.Pod) error {
 
 	container := &object.Spec.Containers[0]
 
-	image, ok := p.runner.options.Images[imageName(container.Image)]
+	image, ok := find(p.runner.options.Images, container.Image)
 	if !ok {
 		return &waitError{"ErrImagePull", fmt.Errorf("no program stands for the image %q: name it among the images of the harness", container.Image)}
 	}

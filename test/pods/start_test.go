@@ -126,3 +126,21 @@ func TestImageName(t *testing.T) {
 		}
 	}
 }
+
+// A program may stand for one version of an image, beside one for all others.
+func TestFind(t *testing.T) {
+	images := map[string]Image{"a": {Program: "any"}, "a:v2": {Program: "second"}, "b:v1": {Program: "only"}}
+
+	for reference, want := range map[string]string{
+		"registry.example.com:5000/a:v1":    "any",
+		"registry.example.com:5000/a:v2":    "second",
+		"registry.example.com:5000/a":       "any",
+		"registry.example.com/a@sha256:abc": "any",
+		"registry.example.com/b:v1":         "only",
+		"registry.example.com/b:v2":         "",
+	} {
+		if got, found := find(images, reference); got.Program != want || found != (want != "") {
+			t.Errorf("%s: %q, %t", reference, got.Program, found)
+		}
+	}
+}

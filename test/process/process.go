@@ -150,6 +150,9 @@ func (p *Process) Exit() error {
 	return p.exit
 }
 
+// Done is closed when the process is gone.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
 // Ended tells whether the process is gone.
 func (p *Process) Ended() bool {
 	select {

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/maesh-dev/ichor/test/harness"
+)
+
+// Right is one verb on one resource or one URL that is no resource's. An empty namespace is every namespace, and an empty name every name.
+type Right struct{ namespace, group, resource, name, url, verb string }
+
+func (r Right) String() string {
+	if r.url != "" {
+		return r.verb + " " + r.url
+	}
+
+	what, where := r.resource+"."+r.group, "every namespace"
+	if r.name != "" {
+		what += " " + r.name
+	}
+
+	if r.namespace != "" {
+		where = "namespace " + r.namespace
+	}
+
+	return fmt.Sprintf("%s %s in %s", r.verb, what, where)
+}
+
+// grants says whether a request has needed the right.
+func (r Right) grants(request harness.Request) bool {
+	if request.Forbidden() || r.verb != request.Verb {
+		return false
+	}
+
+	if r.url != "" {
+		path, _, _ := strings.Cut(request.URI, "?")
+
+		return request.Resource == "" && path == r.url
+	}
+
+	resource := request.Resource
+	if request.Subresource != "" {
+		resource += "/" + request.Subresource
+	}
+
+	return (r.namespace == "" || r.namespace == request.Namespace) && (r.name == "" || r.name == request.Name) &&
+		r.group == request.Group && r.resource == resource
+}
+
+// Granted lists every right that the components give to the ServiceAccount, and what is wrong with the way they do.
+func Granted(components []*unstructured.Unstructured, account string) (rights []Right, faults []string) {
+	roles := map[string][]rbacv1.PolicyRule{}
+
+	for _, component := range components {
+		if kind := component.GetKind(); kind == "Role" || kind == "ClusterRole" {
+			role := &rbacv1.ClusterRole{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(component.Object, role); err != nil {
+				faults = append(faults, err.Error())
+			}
+
+			roles[kind+"/"+component.GetNamespace()+"/"+component.GetName()] = role.Rules
+			faults = append(faults, wildcards(component.GetName(), role.Rules)...)
+		}
+	}
+
+	for _, component := range components {
+		if kind := component.GetKind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
+			continue
+		}
+
+		binding := &rbacv1.RoleBinding{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(component.Object, binding); err != nil {
+			faults = append(faults, err.Error())
+		}
+
+		if !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Kind == "ServiceAccount" && s.Name == account }) {
+			continue
+		}
+
+		namespace := binding.Namespace
+		if binding.RoleRef.Kind == "ClusterRole" {
+			namespace = ""
+		}
+
+		rules, ok := roles[binding.RoleRef.Kind+"/"+namespace+"/"+binding.RoleRef.Name]
+		if !ok {
+			faults = append(faults, fmt.Sprintf("%s %s binds %s %s, which is not there", component.GetKind(), binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name))
+		}
+
+		rights = append(rights, expand(binding.Namespace, rules)...)
+	}
+
+	return rights, faults
+}
+
+func expand(namespace string, rules []rbacv1.PolicyRule) []Right {
+	var rights []Right
+
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+
+		for _, verb := range rule.Verbs {
+			for _, url := range rule.NonResourceURLs {
+				rights = append(rights, Right{url: url, verb: verb})
+			}
+
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, name := range names {
+						rights = append(rights, Right{namespace: namespace, group: group, resource: resource, name: name, verb: verb})
+					}
+				}
+			}
+		}
+	}
+
+	return rights
+}
+
+func wildcards(role string, rules []rbacv1.PolicyRule) []string {
+	var faults []string
+
+	for _, rule := range rules {
+		for _, value := range slices.Concat(rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs, rule.NonResourceURLs) {
+			if strings.Contains(value, "*") {
+				faults = append(faults, fmt.Sprintf("role %s has the wildcard %q", role, value))
+			}
+		}
+	}
+
+	return faults
+}
+
+// Compare says which rights the requests lacked, and which they had no use for.
+func Compare(rights []Right, requests []harness.Request) (faults []string) {
+	for _, request := range requests {
+		if request.Forbidden() {
+			faults = append(faults, fmt.Sprintf("missing: %s %s", request.Verb, request.URI))
+		}
+	}
+
+	for _, right := range rights {
+		if !slices.ContainsFunc(requests, right.grants) {
+			faults = append(faults, "unused: "+right.String())
+		}
+	}
+
+	slices.Sort(faults)
+
+	return slices.Compact(faults)
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/maesh-dev/ichor/test/harness"
+)
+
+const rolesYAML = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: all}
+rules:
+- {apiGroups: [a.example.com], resources: [things, things/status], verbs: [get, patch]}
+- {nonResourceURLs: [/healthz, /version], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: here, namespace: system}
+rules:
+- {apiGroups: [""], resources: [secrets], verbs: [get]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [one, another], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: of-somebody-else}
+rules:
+- {apiGroups: ["*"], resources: [nodes], verbs: [get]}
+- {nonResourceURLs: ["/debug/*"], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: all}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: all}
+subjects: [{kind: ServiceAccount, name: me, namespace: system}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: here, namespace: system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: here}
+subjects: [{kind: ServiceAccount, name: me, namespace: system}]
+`
+
+// The comparison finds a missing and an unused right, and a wildcard.
+func TestCompare(t *testing.T) {
+	g := NewWithT(t)
+
+	components, err := harness.DecodeYAML([]byte(rolesYAML))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	rights, faults := Granted(components, "me")
+	g.Expect(faults).To(ConsistOf(`role of-somebody-else has the wildcard "*"`, `role of-somebody-else has the wildcard "/debug/*"`))
+
+	const group = "a.example.com"
+
+	secrets := Right{namespace: "system", resource: "secrets", verb: "get"}
+	healthz := Right{url: "/healthz", verb: "get"}
+	one := Right{namespace: "system", resource: "configmaps", name: "one", verb: "get"}
+	g.Expect(rights).To(ConsistOf(
+		Right{group: group, resource: "things", verb: "get"}, Right{group: group, resource: "things", verb: "patch"},
+		Right{group: group, resource: "things/status", verb: "get"}, Right{group: group, resource: "things/status", verb: "patch"},
+		healthz, Right{url: "/version", verb: "get"},
+		secrets, one, Right{namespace: "system", resource: "configmaps", name: "another", verb: "get"},
+	))
+
+	requests := []harness.Request{
+		{Verb: "get", Group: group, Resource: "things", Code: 404},
+		{Verb: "patch", Group: group, Resource: "things", Subresource: "status", Code: 200},
+		{Verb: "get", Group: group, Resource: "things", Subresource: "status", Code: 200},
+		{Verb: "patch", Group: "b.example.com", Resource: "things", Code: 403, URI: "/apis/b.example.com/v1/things/x"},
+		{Verb: "get", Resource: "secrets", Namespace: "another", Code: 200},
+		{Verb: "get", URI: "/healthz?verbose", Code: 200},
+		{Verb: "get", URI: "/metrics", Code: 403},
+		{Verb: "get", Resource: "configmaps", Namespace: "system", Name: "one", Code: 200},
+		{Verb: "get", Resource: "configmaps", Namespace: "elsewhere", Name: "another", Code: 200},
+	}
+	g.Expect(Compare(rights, requests)).To(Equal([]string{
+		"missing: get /metrics",
+		"missing: patch /apis/b.example.com/v1/things/x",
+		"unused: get /version",
+		"unused: get configmaps. another in namespace system",
+		"unused: get secrets. in namespace system",
+		"unused: patch things.a.example.com in every namespace",
+	}))
+
+	requests[4].Namespace = "system"
+	g.Expect(Compare([]Right{secrets, healthz, one}, requests[4:6])).To(Equal([]string{"unused: get configmaps. one in namespace system"}))
+	g.Expect(Compare([]Right{secrets, healthz}, requests[4:6])).To(BeEmpty())
+}
