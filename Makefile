@@ -200,7 +200,7 @@ demo-down: ## End what make demo has started
 ##@ Build
 
 .PHONY: build
-build: $(BIN)/clusterctl-ichor $(BIN)/ichor-bootstrap-manager ## Build the clusterctl plugin and the manager into bin/
+build: $(BIN)/clusterctl-ichor $(BIN)/ichor-bootstrap-manager $(BIN)/ichor-controlplane-manager ## Build the clusterctl plugin and the managers into bin/
 
 .PHONY: $(BIN)/clusterctl-ichor
 $(BIN)/clusterctl-ichor:
@@ -209,6 +209,10 @@ $(BIN)/clusterctl-ichor:
 .PHONY: $(BIN)/ichor-bootstrap-manager
 $(BIN)/ichor-bootstrap-manager:
 	go build -ldflags '$(LDFLAGS)' -o $@ ./bootstrap
+
+.PHONY: $(BIN)/ichor-controlplane-manager
+$(BIN)/ichor-controlplane-manager:
+	go build -ldflags '$(LDFLAGS)' -o $@ ./controlplane
 
 ##@ Release
 

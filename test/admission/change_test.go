@@ -22,14 +22,24 @@ import (
 
 // contract: a template cannot be changed, but for the topology controller's dry run, which asks what a change would come to.
 func TestTemplate(t *testing.T) {
+	for kind, format := range map[string]string{
+		"TalosConfigTemplate":       "{template: {spec: %s}}",
+		"TalosControlPlaneTemplate": "{template: {spec: {talosConfigSpec: %s}}}",
+	} {
+		t.Run(kind, func(t *testing.T) { checkTemplate(t, kind, format) })
+	}
+}
+
+// checkTemplate checks a kind of template whose spec has that of a TalosConfig as the format says.
+func checkTemplate(t *testing.T, kind, format string) {
 	g := NewWithT(t)
 
-	template := object("TalosConfigTemplate", "template", "{template: {spec: {configContract: v1.13}}}")
+	template := object(kind, "template", fmt.Sprintf(format, "{configContract: v1.13}"))
 	create(t, template)
 
 	// As the topology controller asks: server-side apply under its own name, forced, in a dry run, with the annotation.
 	ask := func(spec string, annotations map[string]string, options ...client.ApplyOption) error {
-		asked := object("TalosConfigTemplate", "template", spec)
+		asked := object(kind, "template", spec)
 		asked.SetAnnotations(annotations)
 
 		options = append(options, client.FieldOwner("capi-topology"), client.ForceOwnership)
@@ -37,7 +47,7 @@ func TestTemplate(t *testing.T) {
 		return admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(asked), options...)
 	}
 
-	const changed = "{template: {spec: {configContract: v1.14, patchRefs: [{name: gpu}]}}}"
+	changed := fmt.Sprintf(format, "{configContract: v1.14, patchRefs: [{name: gpu}]}")
 
 	dryRun := map[string]string{clusterv1.TopologyDryRunAnnotation: ""}
 	immutable := And(MatchError(apierrors.IsInvalid, "is invalid"), MatchError(ContainSubstring("spec: Forbidden: a template cannot be changed: make one with another name")))
@@ -46,9 +56,9 @@ func TestTemplate(t *testing.T) {
 	g.Expect(ask(changed, nil, client.DryRunAll)).To(immutable, "a dry run of somebody else")
 	g.Expect(ask(changed, dryRun)).To(immutable, "the annotation without a dry run")
 	g.Expect(ask(changed, nil)).To(immutable, "a user")
-	g.Expect(ask("{template: {spec: {configContract: v1.99}}}", dryRun, client.DryRunAll)).
+	g.Expect(ask(fmt.Sprintf(format, "{configContract: v1.99}"), dryRun, client.DryRunAll)).
 		To(MatchError(ContainSubstring("not known to this release")), "a template that is wrong, in the topology controller's dry run")
-	g.Expect(ask("{template: {spec: {configContract: v1.13}}}", nil)).To(Succeed(), "the same again")
+	g.Expect(ask(fmt.Sprintf(format, "{configContract: v1.13}"), nil)).To(Succeed(), "the same again")
 
 	// clusterctl and the topology controller set owner references and labels.
 	g.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(template), template)).To(Succeed())
@@ -57,7 +67,7 @@ func TestTemplate(t *testing.T) {
 
 	spec, _, err := unstructured.NestedMap(template.Object, "spec")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(spec).To(Equal(object("TalosConfigTemplate", "", "{template: {spec: {configContract: v1.13}}}").Object["spec"]), "nothing has been set by default or by a dry run")
+	g.Expect(spec).To(Equal(object(kind, "", fmt.Sprintf(format, "{configContract: v1.13}")).Object["spec"]), "nothing has been set by default or by a dry run")
 }
 
 // contract: mutable fields of a TalosConfig can be changed while its machine runs, and what a running machine cannot follow is refused.

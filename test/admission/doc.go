@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission tests the webhooks of the bootstrap provider: on a real API server, behind the configuration that
-// `kustomize build config/bootstrap/default` gives, in a manager with the rights of that. What the schemas refuse is tested in test/api.
+// Package admission tests the webhooks of both providers: on a real API server, behind the configurations that kustomize makes of
+// config/bootstrap/default and config/controlplane/default, in managers with the rights of those. What the schemas refuse is tested in
+// test/api.
 //
-// Tests that prove a rule of Cluster API's contract for bootstrap providers name it as "contract: ...".
+// Tests that prove a rule of Cluster API's contract name it as "contract: ...".
 package admission

@@ -5,9 +5,9 @@ package admission_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,10 +15,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,23 +24,39 @@ import (
 	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/bootstrap/setup"
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/installation"
+	"github.com/maesh-dev/ichor/test/stage"
 )
 
-const (
-	managerNamespace = "ichor-bootstrap-system"
-	managerUser      = "system:serviceaccount:" + managerNamespace + ":ichor-bootstrap-manager"
-)
+// provider is one of Ichor's, with everything that its installation consists of.
+type provider struct {
+	installation.Provider
+
+	// label is clusterctl's name of the provider, and group that of its kinds.
+	label, group string
+
+	components []*unstructured.Unstructured
+}
 
 var (
-	root       = filepath.Join("..", "..")
-	cluster    *harness.ManagementCluster
-	admin      client.Client
-	components []*unstructured.Unstructured
-	warnings   = &warningLog{}
-	logs       = &buffer{}
+	root      = filepath.Join("..", "..")
+	cluster   *harness.ManagementCluster
+	admin     client.Client
+	bootstrap = &provider{Provider: installation.Bootstrap, label: "bootstrap-ichor", group: bootstrapv1.GroupVersion.Group}
+	control   = &provider{Provider: installation.ControlPlane, label: "control-plane-ichor", group: controlplanev1.GroupVersion.Group}
+	providers = []*provider{bootstrap, control}
+	warnings  = &warningLog{}
+	logs      = &buffer{}
 )
+
+// forEach runs a test for each provider.
+func forEach(t *testing.T, test func(*testing.T, *provider)) {
+	for _, each := range providers {
+		t.Run(each.label, func(t *testing.T) { test(t, each) })
+	}
+}
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -54,153 +68,83 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run installs what an installation consists of, as far as it means something without pods, and plays the parts of cert-manager, which
-// makes the certificate and tells the API server whom to trust, and of the Service.
+// run installs what the installations consist of, as far as it means something without pods, and starts the managers in this process,
+// with the rights that their installations give them.
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := context.Background()
 
 	logger := harness.NewLogger(logs)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-
-	if components, err = kustomize(ctx); err != nil {
-		return 1, err
-	}
 
 	crds, err := harness.CAPICRDs(ctx)
 	if err != nil {
 		return 1, err
 	}
 
-	own, installed, err := installable()
-	if err != nil {
-		return 1, err
-	}
+	installed := make([]installation.Components, len(providers))
 
-	cluster, err = harness.StartManagementCluster(ctx, harness.Options{CRDs: append(crds, own...)})
-	if err != nil {
-		return 1, err
-	}
-
-	defer func() {
-		if stopErr := cluster.Stop(); err == nil {
-			err = stopErr
+	for i, each := range providers {
+		if each.components, err = installation.Build(ctx, root, each.Directory+"/default"); err != nil {
+			return 1, err
 		}
-	}()
 
-	webhooks, err := cluster.NewWebhookServer("ichor-bootstrap-manager")
-	if err != nil {
+		if installed[i], err = each.Read(ctx, root); err != nil {
+			return 1, err
+		}
+
+		crds = append(crds, installed[i].CRDs...)
+	}
+
+	if cluster, err = harness.StartManagementCluster(ctx, harness.Options{CRDs: crds}); err != nil {
 		return 1, err
 	}
 
-	if err := cluster.PointWebhooks(webhooks, installed...); err != nil {
-		return 1, err
-	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
 
-	if err := cluster.Apply(ctx, installed...); err != nil {
-		return 1, err
-	}
+	for _, each := range installed {
+		stop, err := each.Start(ctx, cluster, nil)
+		if err != nil {
+			return 1, err
+		}
 
-	stop, err := startManager(ctx, webhooks)
-	if err != nil {
-		return 1, err
+		defer func() {
+			if failed := stop(); failed != nil {
+				fmt.Fprintln(os.Stderr, failed)
+
+				code = 1
+			}
+		}()
 	}
 
 	config := cluster.Config()
 	config.WarningHandlerWithContext = warnings
 
-	if admin, err = client.New(config, client.Options{Scheme: setup.NewScheme()}); err != nil {
+	if admin, err = client.New(config, client.Options{Scheme: stage.NewScheme()}); err != nil {
 		return 1, err
 	}
 
-	if err = waitForWebhooks(ctx); err == nil {
-		code = m.Run()
+	if err = waitForWebhooks(ctx); err != nil {
+		return 1, err
 	}
 
-	if stopErr := stop(); err == nil {
-		err = stopErr
-	}
-
-	return code, err
-}
-
-// kustomize builds the installation with the pinned kustomize.
-func kustomize(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	command := exec.CommandContext(ctx, "go", "tool", "-modfile=internal/tools/tools.mod", "kustomize", "build", "config/bootstrap/default")
-	command.Dir = root
-
-	var failure bytes.Buffer
-
-	command.Stderr = &failure
-
-	manifests, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("kustomize build config/bootstrap/default: %w\n%s", err, failure.String())
-	}
-
-	return harness.DecodeYAML(manifests)
-}
-
-// installable leaves out what only cert-manager knows, and takes the definitions apart, which must be served before the manager starts.
-func installable() (crds []*apiextensionsv1.CustomResourceDefinition, others []*unstructured.Unstructured, err error) {
-	for _, component := range components {
-		switch {
-		case component.GetKind() == "CustomResourceDefinition":
-			crd := &apiextensionsv1.CustomResourceDefinition{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(component.Object, crd); err != nil {
-				return nil, nil, err
-			}
-
-			crds = append(crds, crd)
-		case component.GroupVersionKind().Group != "cert-manager.io":
-			others = append(others, component.DeepCopy())
-		}
-	}
-
-	return crds, others, nil
-}
-
-// startManager starts a manager in this process, with the rights that the installation gives it.
-func startManager(ctx context.Context, webhooks harness.WebhookServer) (func() error, error) {
-	config, err := cluster.UserConfig(managerUser, "system:serviceaccounts", "system:serviceaccounts:"+managerNamespace)
-	if err != nil {
-		return nil, err
-	}
-
-	options := setup.NewOptions()
-	options.HealthAddress = "0"
-	options.WebhookPort, options.WebhookCertDir = webhooks.Port, webhooks.CertDir
-	options.Diagnostics.DiagnosticsAddress = "0"
-	options.Diagnostics.InsecureDiagnostics = true
-	options.Diagnostics.TLSMinVersion = "VersionTLS13"
-
-	ctx, cancel := context.WithCancel(ctx)
-
-	mgr, err := setup.NewManager(ctx, config, options)
-	if err != nil {
-		cancel()
-
-		return nil, err
-	}
-
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-
-	return func() error {
-		cancel()
-
-		return <-ended
-	}, nil
+	return m.Run(), nil
 }
 
 // waitForWebhooks tries until the webhooks answer, and the API server has seen the definitions.
 func waitForWebhooks(ctx context.Context) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		wrong := object("TalosConfig", "ready", "{configContract: v1.99}")
-		err := admin.Create(ctx, wrong, client.DryRunAll)
+		for _, wrong := range []*unstructured.Unstructured{
+			object("TalosConfig", "ready", "{configContract: v1.99}"),
+			object("TalosControlPlaneTemplate", "ready", "{template: {spec: {talosConfigSpec: {configContract: v1.99}}}}"),
+		} {
+			err := admin.Create(ctx, wrong, client.DryRunAll)
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "not known to this release") {
+				return false, nil
+			}
+		}
 
-		return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "not known to this release"), nil
+		return true, nil
 	})
 }
 
@@ -211,8 +155,13 @@ func object(kind, name, spec string) *unstructured.Unstructured {
 		panic(fmt.Sprintf("%s: %v", name, err))
 	}
 
+	version := bootstrapv1.GroupVersion
+	if strings.HasPrefix(kind, "TalosControlPlane") {
+		version = controlplanev1.GroupVersion
+	}
+
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": bootstrapv1.GroupVersion.String(),
+		"apiVersion": version.String(),
 		"kind":       kind,
 		"metadata":   map[string]any{"name": name, "namespace": "default"},
 		"spec":       content,

@@ -153,7 +153,7 @@ func (b *machinesBench) manager(ctx context.Context, namespace string) (measured
 		return round{}, err
 	}
 
-	requests, err := b.world.FollowRequests(installation.ManagerUser)
+	requests, err := b.world.FollowRequests(installation.Bootstrap.User())
 	if err != nil {
 		return round{}, err
 	}
@@ -256,7 +256,7 @@ func (b *machinesBench) steady(ctx context.Context, namespace string) (results [
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	requests, err := b.world.FollowRequests(installation.ManagerUser)
+	requests, err := b.world.FollowRequests(installation.Bootstrap.User())
 	if err != nil {
 		return nil, err
 	}

@@ -169,7 +169,7 @@ func (w *world) told() []string {
 	var reasons []string
 
 	for _, event := range events.Items {
-		if event.ReportingController == installation.ManagerAccount {
+		if event.ReportingController == installation.Bootstrap.Account {
 			reasons = append(reasons, event.Regarding.Kind+" "+event.Regarding.Name+": "+event.Reason)
 		}
 	}

@@ -68,7 +68,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 
-	if components, err = installation.ReadBootstrap(ctx, root); err != nil {
+	if components, err = installation.Bootstrap.Read(ctx, root); err != nil {
 		return 1, err
 	}
 

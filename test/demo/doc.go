@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo shows Ichor at work on real parts: an API server with its etcd and controllers, the Cluster API core manager,
-// Ichor's bootstrap manager and the infrastructure provider sim, each with the rights of its own ServiceAccount. The machines are
+// Ichor's two managers and the infrastructure provider sim, each with the rights of its own ServiceAccount. The machines are
 // simulated; their etcd and their Kubernetes API servers are real. `demo up` starts them in the background, applies examples/demo,
 // shows the machine configs that come out, bootstraps the cluster and shows its Nodes, and scales a MachineDeployment from
 // examples/scaling; `demo down` ends them. Run it with `make demo` and `make demo-down`.

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/maesh-dev/ichor/test/installation"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
@@ -22,9 +23,10 @@ const worldTimeout = 5 * time.Minute
 
 // programs are built for the demo, so that it shows this checkout.
 var programs = map[string]string{
-	"ichor-bootstrap-manager": "./bootstrap",
-	"clusterctl-ichor":        "./cmd/clusterctl-ichor",
-	"demo":                    "./test/demo",
+	installation.Bootstrap.Account:    "./bootstrap",
+	installation.ControlPlane.Account: "./controlplane",
+	"clusterctl-ichor":                "./cmd/clusterctl-ichor",
+	"demo":                            "./test/demo",
 }
 
 func up(ctx context.Context, s state) error {
@@ -43,7 +45,7 @@ func up(ctx context.Context, s state) error {
 		return err
 	}
 
-	section("Start a management cluster: etcd, API server, controllers, Cluster API, Ichor's bootstrap manager, and the provider of simulated machines")
+	section("Start a management cluster: etcd, API server, controllers, Cluster API, Ichor's two managers, and the provider of simulated machines")
 
 	if err = startWorld(ctx, s); err != nil {
 		return err

@@ -3,10 +3,8 @@
 package installation
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -19,19 +17,46 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/maesh-dev/ichor/internal/release"
 	"github.com/maesh-dev/ichor/test/harness"
-	"github.com/maesh-dev/ichor/test/tools"
 )
 
-// The manager's ServiceAccount, as config/bootstrap binds it.
-const (
-	ManagerNamespace = "ichor-bootstrap-system"
-	ManagerAccount   = "ichor-bootstrap-manager"
-	ManagerUser      = "system:serviceaccount:" + ManagerNamespace + ":" + ManagerAccount
+// Provider is one of Ichor's providers.
+type Provider struct {
+	// Directory of its manifests in the repository.
+	Directory string
+
+	// Namespace and Account are of its manager's ServiceAccount, as the manifests bind it.
+	Namespace, Account string
+
+	newManager constructor
+}
+
+// The providers of the repository.
+var (
+	Bootstrap = Provider{
+		Directory: "config/bootstrap", Namespace: "ichor-bootstrap-system", Account: "ichor-bootstrap-manager", newManager: newBootstrapManager,
+	}
+	ControlPlane = Provider{
+		Directory: "config/controlplane", Namespace: "ichor-controlplane-system", Account: "ichor-controlplane-manager", newManager: newControlPlaneManager,
+	}
 )
 
-// ManagerGroups are those of the ServiceAccount.
-var ManagerGroups = []string{"system:serviceaccounts", "system:serviceaccounts:" + ManagerNamespace}
+// User is the name by which the API server knows the manager.
+func (p Provider) User() string { return "system:serviceaccount:" + p.Namespace + ":" + p.Account }
+
+// Groups are those of the manager.
+func (p Provider) Groups() []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + p.Namespace}
+}
+
+// Read builds the installation of the provider from the repository whose root is given.
+func (p Provider) Read(ctx context.Context, root string) (Components, error) {
+	components, err := Read(ctx, root, p.Directory)
+	components.provider = p
+
+	return components, err
+}
 
 // Components are what a provider installs, sorted by when they are needed.
 type Components struct {
@@ -44,11 +69,8 @@ type Components struct {
 
 	// Others are namespace, roles, webhooks and the like, without what only cert-manager knows.
 	Others []*unstructured.Unstructured
-}
 
-// ReadBootstrap builds the installation of the bootstrap provider from the repository whose root is given.
-func ReadBootstrap(ctx context.Context, root string) (Components, error) {
-	return Read(ctx, root, "config/bootstrap")
+	provider Provider
 }
 
 // Read builds the installation of a provider from its directory of manifests, in the repository whose root is given.
@@ -79,20 +101,9 @@ func Read(ctx context.Context, root, directory string) (Components, error) {
 
 // Build has kustomize build a directory of the repository whose root is given.
 func Build(ctx context.Context, root, path string) ([]*unstructured.Unstructured, error) {
-	kubectl, err := tools.Path(ctx, tools.Kubectl)
+	manifests, err := release.Kustomize(ctx, root, path)
 	if err != nil {
 		return nil, err
-	}
-
-	command := exec.CommandContext(ctx, kubectl, "kustomize", filepath.Join(root, filepath.FromSlash(path)))
-
-	var failure bytes.Buffer
-
-	command.Stderr = &failure
-
-	manifests, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("build %s: %w\n%s", path, err, failure.String())
 	}
 
 	objects, err := harness.DecodeYAML(manifests)

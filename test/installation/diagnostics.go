@@ -37,7 +37,7 @@ type Diagnostics struct {
 
 // NewDiagnostics makes a ServiceAccount that may read them all. The manager must have its rights, which it needs to know who asks.
 func NewDiagnostics(ctx context.Context, c client.Client) (*Diagnostics, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ManagerNamespace, Name: observer}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Bootstrap.Namespace, Name: observer}}
 
 	for _, object := range []client.Object{
 		account,
@@ -47,7 +47,7 @@ func NewDiagnostics(ctx context.Context, c client.Client) (*Diagnostics, error) 
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: observer},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: observer},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ManagerNamespace, Name: observer}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Bootstrap.Namespace, Name: observer}},
 		},
 	} {
 		if err := c.Create(ctx, object); err != nil {

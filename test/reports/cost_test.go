@@ -178,7 +178,7 @@ func newMeter(t *testing.T, world *scale.World, namespace string) *meter {
 	m := &meter{WithT: NewWithT(t), t: t, world: world}
 
 	var err error
-	m.requests, err = world.FollowRequests(installation.ManagerUser)
+	m.requests, err = world.FollowRequests(installation.Bootstrap.User())
 	m.Expect(err).NotTo(HaveOccurred())
 	m.manager, err = world.StartManager(t.Context(), namespace, "--namespace="+namespace)
 	m.Expect(err).NotTo(HaveOccurred())

@@ -78,7 +78,7 @@ func (w *World) start(ctx context.Context, root string, options Options) error {
 		return err
 	}
 
-	if w.components, err = installation.ReadBootstrap(ctx, root); err != nil {
+	if w.components, err = installation.Bootstrap.Read(ctx, root); err != nil {
 		return err
 	}
 
@@ -106,11 +106,11 @@ func (w *World) start(ctx context.Context, root string, options Options) error {
 		return err
 	}
 
-	if w.kubeconfig, err = w.UserKubeconfig(installation.ManagerUser, installation.ManagerGroups...); err != nil {
+	if w.kubeconfig, err = w.UserKubeconfig(installation.Bootstrap.User(), installation.Bootstrap.Groups()...); err != nil {
 		return err
 	}
 
-	w.webhooks, err = w.NewWebhookServer(installation.ManagerAccount)
+	w.webhooks, err = w.NewWebhookServer(installation.Bootstrap.Account)
 
 	return err
 }

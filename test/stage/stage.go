@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/test/harness"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
 	"github.com/maesh-dev/ichor/test/infrastructure/inprocess"
@@ -48,6 +49,7 @@ func NewScheme() *runtime.Scheme {
 	scheme := harness.NewScheme()
 
 	utilruntime.Must(bootstrapv1.AddToScheme(scheme))
+	utilruntime.Must(controlplanev1.AddToScheme(scheme))
 	utilruntime.Must(infrav1.AddToScheme(scheme))
 
 	return scheme
@@ -68,7 +70,12 @@ func Start(ctx context.Context, options Options) (_ *Stage, err error) {
 		return nil, err
 	}
 
-	bootstrap, err := installation.ReadBootstrap(ctx, root)
+	bootstrap, err := installation.Bootstrap.Read(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+
+	controlPlane, err := installation.ControlPlane.Read(ctx, root)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +87,8 @@ func Start(ctx context.Context, options Options) (_ *Stage, err error) {
 	s.ManagementCluster, err = harness.StartManagementCluster(ctx, harness.Options{
 		CAPICore:         true,
 		CAPIFeatureGates: options.CAPIFeatureGates,
-		CRDs:             slices.Concat(bootstrap.CRDs, s.infrastructure.CRDs),
-		Manifests:        []string{bootstrap.AggregatedRole, s.infrastructure.AggregatedRole},
+		CRDs:             slices.Concat(bootstrap.CRDs, controlPlane.CRDs, s.infrastructure.CRDs),
+		Manifests:        []string{bootstrap.AggregatedRole, controlPlane.AggregatedRole, s.infrastructure.AggregatedRole},
 	})
 	if err != nil {
 		return nil, err
@@ -93,12 +100,14 @@ func Start(ctx context.Context, options Options) (_ *Stage, err error) {
 		return nil, err
 	}
 
-	stop, err := bootstrap.Start(ctx, s.ManagementCluster, nil)
-	if err != nil {
-		return nil, err
-	}
+	for _, provider := range []installation.Components{bootstrap, controlPlane} {
+		stop, err := provider.Start(ctx, s.ManagementCluster, nil)
+		if err != nil {
+			return nil, err
+		}
 
-	s.stops = append(s.stops, stop)
+		s.stops = append(s.stops, stop)
+	}
 
 	return s, s.startProvider(ctx)
 }
