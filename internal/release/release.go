@@ -26,6 +26,8 @@ const (
 	ConfigFile = "clusterctl.yaml"
 
 	checksumsFile = "SHA256SUMS"
+
+	templatesDirectory = "templates"
 )
 
 // Options say which release is made.
@@ -80,9 +82,7 @@ func WriteRepository(ctx context.Context, o Options) error {
 	entries := make([]Entry, len(found))
 
 	for i, provider := range found {
-		own := slices.DeleteFunc(slices.Clone(files), func(f file) bool {
-			return f.name != MetadataFile && f.name != provider.ComponentsFile
-		})
+		own := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return !provider.has(f.name) })
 
 		if err := writeAll(filepath.Join(output, provider.Label, o.Version), own); err != nil {
 			return err
@@ -137,7 +137,7 @@ type file struct {
 	content []byte
 }
 
-// files are the metadata and the components of some providers, in the order of their names.
+// files are the metadata, the components of some providers and the templates of clusters, in the order of their names.
 func (o Options) files(ctx context.Context, wanted func(Provider) bool) ([]file, error) {
 	if o.Registry == "" {
 		return nil, errors.New("no registry: say where the managers' images are, for instance registry.example.com/ichor")
@@ -172,9 +172,37 @@ func (o Options) files(ctx context.Context, wanted func(Provider) bool) ([]file,
 		files = append(files, file{provider.ComponentsFile, components})
 	}
 
+	templates, err := readTemplates(o.Root)
+	if err != nil {
+		return nil, err
+	}
+
+	files = append(files, templates...)
+
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 
 	return files, nil
+}
+
+// readTemplates reads the templates of clusters, and the cluster classes that they may refer to.
+func readTemplates(root string) ([]file, error) {
+	paths, err := filepath.Glob(filepath.Join(root, templatesDirectory, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+
+	templates := make([]file, len(paths))
+
+	for i, each := range paths {
+		content, err := os.ReadFile(each)
+		if err != nil {
+			return nil, err
+		}
+
+		templates[i] = file{filepath.Base(each), content}
+	}
+
+	return templates, nil
 }
 
 // checkVersion refuses what clusterctl would refuse later.

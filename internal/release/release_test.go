@@ -3,6 +3,8 @@
 package release
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,10 +73,7 @@ func TestFiles(t *testing.T) {
 		t.Error("the components do not have the image of the release")
 	}
 
-	sums := read(t, options.Output, checksumsFile)
-	if lines := strings.Count(sums, "\n"); lines < 2 || !strings.Contains(sums, "  bootstrap-components.yaml\n") || !strings.Contains(sums, "  metadata.yaml\n") {
-		t.Errorf("checksums:\n%s", sums)
-	}
+	checkSums(t, options.Output)
 
 	options.Output = filepath.Join(output, "repository")
 	for _, options.Version = range []string{"v0.1.0", "v0.1.1"} {
@@ -96,6 +95,33 @@ func TestFiles(t *testing.T) {
 
 	want := Entry{Name: "ichor", Type: "BootstrapProvider", URL: filepath.Join(options.Output, "bootstrap-ichor", "latest", "bootstrap-components.yaml")}
 	if diff := cmp.Diff(want, entries[0]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// checkSums holds the checksums to the files that lie beside them, each of them and no other, in the form that sha256sum reads.
+func checkSums(t *testing.T, directory string) {
+	t.Helper()
+
+	files, err := os.ReadDir(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var want strings.Builder
+
+	for _, each := range files {
+		if each.Name() != checksumsFile {
+			sum := sha256.Sum256([]byte(read(t, directory, each.Name())))
+			want.WriteString(hex.EncodeToString(sum[:]) + "  " + each.Name() + "\n")
+		}
+	}
+
+	if len(files) < 4 {
+		t.Errorf("the release has %d files only", len(files))
+	}
+
+	if diff := cmp.Diff(want.String(), read(t, directory, checksumsFile)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/maesh-dev/ichor/internal/release"
@@ -18,10 +19,11 @@ import (
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
-// Versions of Ichor that the repository has. Both are this checkout.
+// Versions of Ichor that the repository may have. Version is this checkout; the earlier one differs as makeEarlier says. Each manager says
+// which version it is.
 const (
-	Version     = "v0.1.0"
-	NextVersion = "v0.1.1"
+	EarlierVersion = "v0.1.0"
+	Version        = "v0.1.1"
 )
 
 // registry is where the images would be.
@@ -31,6 +33,9 @@ const registry = "registry.example.com/ichor"
 type Options struct {
 	// CAPD adds Cluster API's infrastructure provider for tests, as infrastructure provider docker.
 	CAPD bool
+
+	// Earlier adds the earlier version of Ichor, to upgrade from.
+	Earlier bool
 }
 
 // World is a management cluster, empty at first, with a clusterctl.
@@ -66,7 +71,7 @@ func (w *World) start(ctx context.Context, options Options) error {
 
 	providers := upstream(options)
 
-	entries, err := w.addIchor(ctx)
+	entries, err := w.addIchor(ctx, options.versions())
 	if err != nil {
 		return err
 	}
@@ -84,7 +89,7 @@ func (w *World) start(ctx context.Context, options Options) error {
 		return err
 	}
 
-	images, err := w.images(ctx, providers)
+	images, err := w.images(ctx, providers, options.versions())
 	if err != nil {
 		return err
 	}
@@ -106,8 +111,17 @@ func (w *World) Stop() error {
 
 func (w *World) repository() string { return filepath.Join(w.dir, "repository") }
 
-// addIchor puts both versions of Ichor's providers into the repository.
-func (w *World) addIchor(ctx context.Context) ([]release.Entry, error) {
+// versions of Ichor, this checkout's last.
+func (o Options) versions() []string {
+	if o.Earlier {
+		return []string{EarlierVersion, Version}
+	}
+
+	return []string{Version}
+}
+
+// addIchor puts versions of Ichor's providers into the repository.
+func (w *World) addIchor(ctx context.Context, versions []string) ([]release.Entry, error) {
 	root, err := tools.RepositoryRoot()
 	if err != nil {
 		return nil, err
@@ -115,8 +129,19 @@ func (w *World) addIchor(ctx context.Context) ([]release.Entry, error) {
 
 	options := release.Options{Root: root, Registry: registry, Output: w.repository()}
 
-	for _, options.Version = range []string{Version, NextVersion} {
+	for _, options.Version = range versions {
 		if err := release.WriteRepository(ctx, options); err != nil {
+			return nil, err
+		}
+	}
+
+	providers, err := release.Providers(root)
+	if err != nil {
+		return nil, err
+	}
+
+	if slices.Contains(versions, EarlierVersion) {
+		if err := makeAllEarlier(w.repository(), providers); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +150,7 @@ func (w *World) addIchor(ctx context.Context) ([]release.Entry, error) {
 }
 
 // images are what the harness runs of what can be installed.
-func (w *World) images(ctx context.Context, providers []provider) (map[string]pods.Image, error) {
+func (w *World) images(ctx context.Context, providers []provider, versions []string) (map[string]pods.Image, error) {
 	images := map[string]pods.Image{}
 
 	for _, provider := range providers {
@@ -148,17 +173,19 @@ func (w *World) images(ctx context.Context, providers []provider) (map[string]po
 	}
 
 	for _, provider := range own {
-		program, err := harness.BuildProvider(ctx, provider.Package, w.dir)
-		if err != nil {
-			return nil, err
-		}
+		for _, version := range versions {
+			image := pods.Image{}
 
-		image := pods.Image{Program: program}
-		if !provider.RepositoryOnly {
-			image.LeaseNamespaceFlag = "--leader-elect-namespace"
-		}
+			if image.Program, err = harness.BuildProviderVersion(ctx, provider.Package, version, filepath.Join(w.dir, version)); err != nil {
+				return nil, err
+			}
 
-		images[provider.Image] = image
+			if !provider.RepositoryOnly {
+				image.LeaseNamespaceFlag = "--leader-elect-namespace"
+			}
+
+			images[provider.Image+":"+version] = image
+		}
 	}
 
 	return images, nil
@@ -171,6 +198,16 @@ func (w *World) Run(ctx context.Context, arguments ...string) (string, error) {
 	if arguments[0] != "generate" {
 		flags = append(flags, "--kubeconfig", w.KubeconfigPath())
 	}
+
+	return w.run(ctx, arguments, flags)
+}
+
+// Generate runs `clusterctl generate`, which looks into the management cluster for clusters alone.
+func (w *World) Generate(ctx context.Context, arguments ...string) (string, error) {
+	return w.run(ctx, append([]string{"generate"}, arguments...), []string{"--config", w.Config, "--kubeconfig", w.KubeconfigPath()})
+}
+
+func (w *World) run(ctx context.Context, arguments, flags []string) (string, error) {
 
 	command := exec.CommandContext(ctx, w.program, append(arguments, flags...)...)
 	// Nothing of the user's own configuration, no search for a newer clusterctl, and no object held to one reconcile a second.
@@ -190,24 +227,21 @@ func (w *World) Run(ctx context.Context, arguments ...string) (string, error) {
 
 // Init installs Cluster API's core provider, Ichor's, and infrastructure providers by name, and waits until they are available.
 func (w *World) Init(ctx context.Context, infrastructure ...string) error {
+	return w.InitVersion(ctx, Version, infrastructure...)
+}
+
+// InitVersion is Init with a version of Ichor.
+func (w *World) InitVersion(ctx context.Context, version string, infrastructure ...string) error {
 	arguments := []string{
-		"init", "--core", "cluster-api", "--bootstrap", "ichor:" + Version, "--wait-providers", "--wait-provider-timeout", "600",
+		"init", "--core", "cluster-api", "--bootstrap", "ichor:" + version, "--control-plane", "ichor:" + version,
+		"--wait-providers", "--wait-provider-timeout", "600",
 	}
 
 	if len(infrastructure) > 0 {
 		arguments = append(arguments, "--infrastructure", strings.Join(infrastructure, ","))
 	}
 
-	_, err := w.Run(ctx, append(arguments, "--control-plane", w.controlPlane())...)
+	_, err := w.Run(ctx, arguments...)
 
 	return err
-}
-
-// controlPlane is Ichor's control-plane provider when the checkout has one. Without "-", clusterctl would take kubeadm's.
-func (w *World) controlPlane() string {
-	if _, err := os.Stat(filepath.Join(w.repository(), "control-plane-ichor")); err == nil {
-		return "ichor:" + Version
-	}
-
-	return "-"
 }
