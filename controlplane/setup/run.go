@@ -8,23 +8,25 @@ import (
 	"io"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	"sigs.k8s.io/cluster-api/controllers/remote"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/controlplane/reconcilers/taloscontrolplane"
 	"github.com/maesh-dev/ichor/controlplane/webhooks"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/launch"
+	"github.com/maesh-dev/ichor/internal/talos"
 )
 
 // managerName is the manager's name in user agents, events and leases.
 const managerName = "ichor-controlplane-manager"
 
-// The right to ask who reads the diagnostics endpoint, and whether they may, and to the kubeconfigs of Clusters.
+// The right to ask who reads the diagnostics endpoint, and whether they may.
 //
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
@@ -61,7 +63,12 @@ func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, 
 }
 
 func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) error {
-	_, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
+	metadata, err := launch.NewMetadata(mgr, options.Namespace)
+	if err != nil {
+		return err
+	}
+
+	clusters, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
 		SecretClient:     mgr.GetClient(),
 		WatchFilterValue: options.WatchFilter,
 		ClusterFilter:    isOurs,
@@ -74,5 +81,27 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 		return fmt.Errorf("connections to workload clusters: %w", err)
 	}
 
-	return nil
+	nodes := talos.NewPool(talos.Options{Clock: clock.RealClock{}})
+	if err := mgr.Add(nodes); err != nil {
+		return fmt.Errorf("connections to nodes: %w", err)
+	}
+
+	recorder := mgr.GetEventRecorder(managerName)
+
+	reconciler := &taloscontrolplane.Reconciler{
+		Client:         mgr.GetClient(),
+		APIReader:      mgr.GetAPIReader(),
+		Metadata:       metadata,
+		Recorder:       recorder,
+		Secrets:        clustersecrets.New(mgr.GetClient(), mgr.GetAPIReader(), metadata, recorder, clock.RealClock{}),
+		ClusterCache:   clusters,
+		Talos:          nodes,
+		Clock:          clock.RealClock{},
+		WatchFilter:    options.WatchFilter,
+		GracePeriod:    options.RemoteConditionsGracePeriod,
+		HealthInterval: options.HealthInterval,
+		PollInterval:   options.PollInterval,
+	}
+
+	return reconciler.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: options.Concurrency})
 }

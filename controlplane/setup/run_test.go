@@ -16,14 +16,14 @@ func TestRunRefusesFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unknown flag":            {[]string{"--concurency=3"}, "unknown flag: --concurency"},
-		"no concurrency":          {[]string{"--concurrency=0"}, "--concurrency is 0: set at least 1"},
-		"verbose":                 {[]string{"--v=8"}, "--v is 8: set at most 7"},
-		"impatient":               {[]string{"--remote-conditions-grace-period=1m"}, "--remote-conditions-grace-period is 1m0s: set at least 2m0s"},
-		"no health":               {[]string{"--health-interval=0s"}, "--health-interval is 0s: set at least 1s"},
-		"no polls":                {[]string{"--poll-interval=10ms"}, "--poll-interval is 10ms: set at least 1s"},
-		"no connections":          {[]string{"--clustercache-concurrency=0"}, "--clustercache-concurrency is 0: set at least 1"},
-		"no requests":             {[]string{"--clustercache-client-qps=0"}, "--clustercache-client-qps is 0: set more than 0"},
+		"unknown flag":             {[]string{"--concurency=3"}, "unknown flag: --concurency"},
+		"no concurrency":           {[]string{"--concurrency=0"}, "--concurrency is 0: set at least 1"},
+		"verbose":                  {[]string{"--v=8"}, "--v is 8: set at most 7"},
+		"impatient":                {[]string{"--remote-conditions-grace-period=1m"}, "--remote-conditions-grace-period is 1m0s: set at least 2m0s"},
+		"no health":                {[]string{"--health-interval=0s"}, "--health-interval is 0s: set at least 1s"},
+		"no polls":                 {[]string{"--poll-interval=10ms"}, "--poll-interval is 10ms: set at least 1s"},
+		"no connections":           {[]string{"--clustercache-concurrency=0"}, "--clustercache-concurrency is 0: set at least 1"},
+		"no requests":              {[]string{"--clustercache-client-qps=0"}, "--clustercache-client-qps is 0: set more than 0"},
 		"no requests in one burst": {[]string{"--clustercache-client-burst=0"}, "--clustercache-client-burst is 0: set at least 1"},
 	}
 

@@ -4,7 +4,6 @@ package validation
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // names of time zones mean the same wherever this runs
@@ -24,36 +23,31 @@ const gateVariable = "object"
 
 // nodeOperations looks at how nodes may be disturbed.
 func (r *Report) nodeOperations(path *field.Path, spec *controlplanev1.NodeOperationsSpec) {
-	for i := range spec.Windows {
-		r.window(path.Child("windows").Key(spec.Windows[i].Name), &spec.Windows[i])
-	}
+	r.windows(path.Child("windows"), spec.Windows)
+	r.skipSelectors(path.Child("drain", "skipSelectors"), spec.Drain.SkipSelectors)
 
 	for i := range spec.Gates {
 		r.gate(path.Child("gates").Key(spec.Gates[i].Name), &spec.Gates[i])
 	}
 
 	for i := range spec.Pools {
-		r.selector(path.Child("pools").Key(spec.Pools[i].Name).Child("machineSelector"), spec.Pools[i].MachineSelector)
+		pool := path.Child("pools").Key(spec.Pools[i].Name)
+		r.selector(pool.Child("machineSelector"), spec.Pools[i].MachineSelector)
+		r.windows(pool.Child("windows"), spec.Pools[i].Windows)
+		r.skipSelectors(pool.Child("drain", "skipSelectors"), spec.Pools[i].Drain.SkipSelectors)
 	}
-
-	for i, name := range spec.Order.Pools {
-		at := path.Child("order", "pools").Index(i)
-
-		switch {
-		case !slices.ContainsFunc(spec.Pools, func(pool controlplanev1.NodeOperationsPool) bool { return pool.Name == name }):
-			r.fail(at, fmt.Sprintf("there is no pool %q in nodeOperations.pools: add it there, or remove it here", name))
-		case slices.Index(spec.Order.Pools, name) < i:
-			r.fail(at, fmt.Sprintf("pool %q stands here twice: remove one", name))
-		}
-	}
-
-	r.skipSelectors(path.Child("drain", "skipSelectors"), spec.Drain.SkipSelectors)
 
 	snapshot := path.Child("etcdSnapshot")
 	r.secretReference(snapshot.Child("s3", "credentialsSecretRef"), spec.EtcdSnapshot.S3.CredentialsSecretRef)
 
 	if spec.EtcdSnapshot.Mode == controlplanev1.SnapshotOff && (spec.EtcdSnapshot.Directory != "" || spec.EtcdSnapshot.S3.Bucket != "") {
 		r.warn(snapshot.Child("mode"), "is Off, and etcdSnapshot says where to put a snapshot: set BeforeUpgrade to have one taken")
+	}
+}
+
+func (r *Report) windows(path *field.Path, windows []controlplanev1.MaintenanceWindow) {
+	for i := range windows {
+		r.window(path.Key(windows[i].Name), &windows[i])
 	}
 }
 

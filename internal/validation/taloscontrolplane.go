@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/rollout"
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
@@ -31,6 +32,7 @@ func TalosControlPlane(object *controlplanev1.TalosControlPlane) Report {
 	report.taints(machine.Child("taints"), spec.MachineTemplate.Spec.Taints)
 
 	report.configSpec(path.Child("talosConfigSpec"), &spec.TalosConfigSpec)
+	report.machineNaming(path.Child("machineNaming", "template"), spec.MachineNaming.Template)
 	report.nodeOperations(path.Child("nodeOperations"), &spec.NodeOperations)
 
 	return report.done()
@@ -47,6 +49,7 @@ func TalosControlPlaneTemplate(object *controlplanev1.TalosControlPlaneTemplate)
 	report.addErrors(spec.MachineTemplate.ObjectMeta.Validate(path.Child("machineTemplate", "metadata")))
 	report.taints(path.Child("machineTemplate", "spec", "taints"), spec.MachineTemplate.Spec.Taints)
 	report.configSpec(path.Child("talosConfigSpec"), &spec.TalosConfigSpec)
+	report.machineNaming(path.Child("machineNaming", "template"), spec.MachineNaming.Template)
 	report.nodeOperations(path.Child("nodeOperations"), &spec.NodeOperations)
 
 	return report.done()
@@ -81,6 +84,17 @@ func (r *Report) infrastructureTemplate(path *field.Path, ref clusterv1.Contract
 	if group, _, _ := strings.Cut(ref.APIGroup, "."); group == "bootstrap" || group == "controlplane" || ref.APIGroup == clusterv1.GroupVersion.Group {
 		r.fail(path.Child("apiGroup"), "must be the group of an infrastructure provider, such as infrastructure.cluster.x-k8s.io: "+
 			"what configures machines goes to talosConfigSpec")
+	}
+}
+
+// machineNaming refuses a template by which no Machine could be named.
+func (r *Report) machineNaming(path *field.Path, text string) {
+	if text == "" {
+		return
+	}
+
+	if err := rollout.CheckNaming(text); err != nil {
+		r.fail(path, err.Error())
 	}
 }
 

@@ -69,8 +69,12 @@ func TestControlPlaneRules(t *testing.T) {
 		"a gate over a version that is none":            {"", gate("{apiVersion: a/b/c, kind: ConfigMap, namespace: a, name: b}", "true"), "spec.nodeOperations.gates[g].object.apiVersion: Invalid value: must be a version"},
 		"a gate over a name that is none":               {"", gate("{apiVersion: v1, kind: ConfigMap, namespace: a, name: My_Map}", "true"), "spec.nodeOperations.gates[g].object.name: Invalid value: no ConfigMap can have this name"},
 		"an operator that does not exist":               {"", operations("pools: [{name: gpu, machineSelector: {matchExpressions: [{key: a, operator: Is}]}}]"), "spec.nodeOperations.pools[gpu].machineSelector.matchExpressions[0].operator"},
-		"an order of pools that are not there":          {"", operations("pools: [{name: gpu, machineSelector: {}}], order: {pools: [gpu, cpu]}"), "cpu"},
-		"an order of pools":                             {"", operations("pools: [{name: gpu, machineSelector: {}}], order: {pools: [gpu]}"), ""},
+		"a window of a pool that is none":               {"", operations("pools: [{name: gpu, machineSelector: {}, windows: [{name: night, cron: '0 25 * * 6', durationMinutes: 60}]}]"), "spec.nodeOperations.pools[gpu].windows[night].cron"},
+		"pods of a pool that stay, all of them":         {"", operations("pools: [{name: gpu, machineSelector: {}, drain: {skipSelectors: [{}]}}]"), "spec.nodeOperations.pools[gpu].drain.skipSelectors[0]"},
+		"names":                                         {"", controlPlane(", machineNaming: {template: '{{ .cluster.name }}-cp-{{ .random }}'}"), ""},
+		"names by a template that is none":              {"", controlPlane(", machineNaming: {template: '{{ .cluster.name }}-{{ .random }}-{{ if }}'}"), "spec.machineNaming.template: Invalid value: "},
+		"names with a variable that is not there":       {"", controlPlane(", machineNaming: {template: '{{ .machine.name }}-{{ .random }}'}"), "spec.machineNaming.template: Invalid value: "},
+		"names that cannot be":                          {"", controlPlane(", machineNaming: {template: 'My_{{ .random }}'}"), "spec.machineNaming.template: Invalid value: "},
 		"pods that stay, all of them":                   {"", operations("drain: {skipSelectors: [{}]}"), "spec.nodeOperations.drain.skipSelectors[0]: Invalid value: selects every pod"},
 		"pods that stay":                                {"", operations("drain: {skipSelectors: [{matchLabels: {app: a}}]}"), ""},
 		"a Secret that cannot exist":                    {"", operations("etcdSnapshot: {mode: BeforeUpgrade, s3: {endpoint: 'https://s3.example.com', bucket: bkt, credentialsSecretRef: {name: My_Secret}}}"), "spec.nodeOperations.etcdSnapshot.s3.credentialsSecretRef.name: Invalid value: no Secret can have this name"},
@@ -79,6 +83,7 @@ func TestControlPlaneRules(t *testing.T) {
 		"a template with a label that machines have":    {template, "{template: {spec: {machineTemplate: {metadata: {labels: {'a b': c}}}}}}", "spec.template.spec.machineTemplate.metadata.labels"},
 		"a template with a format that nobody knows":    {template, "{template: {spec: {talosConfigSpec: {configContract: v1.99}}}}", "spec.template.spec.talosConfigSpec.configContract"},
 		"a template with a window that is none":         {template, "{template: {spec: {nodeOperations: {windows: [{name: night, cron: '0 2 * * 9', durationMinutes: 1}]}}}}", "spec.template.spec.nodeOperations.windows[night].cron"},
+		"a template with names that cannot be":          {template, "{template: {spec: {machineNaming: {template: 'My_{{ .random }}'}}}}", "spec.template.spec.machineNaming.template: Invalid value: "},
 		"a template with a taint that is not the users": {template, "{template: {spec: {machineTemplate: {spec: {taints: [{key: node.kubernetes.io/x, effect: NoSchedule, propagation: Always}]}}}}}", "spec.template.spec.machineTemplate.spec.taints[0].key"},
 	}
 
@@ -126,10 +131,10 @@ func TestChangeOfVersion(t *testing.T) {
 	)
 
 	tests := map[string]struct{ from, status, mark, to, want string }{
-		"the next minor":                           {"v1.35.3", single, "", "v1.36.1", ""},
-		"a newer patch":                            {"v1.35.3", single, "", "v1.35.4", ""},
-		"a minor left out":                         {"v1.34.2", "{versions: [{version: v1.34.2, replicas: 3}]}", "", "v1.36.1", "spec.version: Forbidden: machines run Kubernetes v1.34.2, and a control plane goes from one minor to the next: set a v1.35 version first"},
-		"an older minor":                           {"v1.35.3", single, "", "v1.34.2", "spec.version: Forbidden: machines run Kubernetes v1.35.3 already, and a control plane does not go back to an older minor"},
+		"the next minor":   {"v1.35.3", single, "", "v1.36.1", ""},
+		"a newer patch":    {"v1.35.3", single, "", "v1.35.4", ""},
+		"a minor left out": {"v1.34.2", "{versions: [{version: v1.34.2, replicas: 3}]}", "", "v1.36.1", "spec.version: Forbidden: machines run Kubernetes v1.34.2, and a control plane goes from one minor to the next: set a v1.35 version first"},
+		"an older minor":   {"v1.35.3", single, "", "v1.34.2", "spec.version: Forbidden: machines run Kubernetes v1.35.3 already, and a control plane does not go back to an older minor"},
 		"the next minor before the last has come":  {"v1.35.3", both, "", "v1.36.1", "machines run Kubernetes v1.34.2"},
 		"back before the last machine has gone on": {"v1.35.3", both, "", "v1.34.2", "machines run Kubernetes v1.35.3 already"},
 		"back before any machine has gone on":      {"v1.36.1", single, "", "v1.35.3", ""},
