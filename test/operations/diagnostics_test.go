@@ -29,7 +29,7 @@ func newScraper(t *testing.T) string {
 	t.Helper()
 
 	g := NewWithT(t)
-	g.Expect(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: monitoring}})).To(Succeed())
+	g.Expect(client.IgnoreAlreadyExists(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: monitoring}}))).To(Succeed())
 
 	page, err := os.ReadFile(filepath.Join(root, "docs", "observability.md"))
 	g.Expect(err).NotTo(HaveOccurred())

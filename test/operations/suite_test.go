@@ -35,6 +35,10 @@ var (
 	admin      client.Client
 	program    string
 	components installation.Components
+
+	// The same of the control-plane provider.
+	controlPlaneProgram string
+	controlPlane        installation.Components
 )
 
 func TestMain(m *testing.M) {
@@ -62,7 +66,15 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 
+	if controlPlaneProgram, err = harness.BuildProvider(ctx, "controlplane", dir); err != nil {
+		return 1, err
+	}
+
 	if components, err = installation.Bootstrap.Read(ctx, root); err != nil {
+		return 1, err
+	}
+
+	if controlPlane, err = installation.ControlPlane.Read(ctx, root); err != nil {
 		return 1, err
 	}
 
@@ -71,7 +83,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 
-	if cluster, err = harness.StartManagementCluster(ctx, harness.Options{CRDs: crds, Audit: true}); err != nil {
+	if cluster, err = harness.StartManagementCluster(ctx, harness.Options{CRDs: append(crds, controlPlane.CRDs...), Audit: true}); err != nil {
 		return 1, err
 	}
 
@@ -81,8 +93,10 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 
-	if err := cluster.Apply(ctx, installation.Rights(components.Others)...); err != nil {
-		return 1, err
+	for _, each := range []installation.Components{components, controlPlane} {
+		if err := cluster.Apply(ctx, installation.Rights(each.Others)...); err != nil {
+			return 1, err
+		}
 	}
 
 	code = m.Run()
@@ -109,9 +123,22 @@ func start(t *testing.T, name, user string, args ...string) *manager {
 func startWith(t *testing.T, env []string, name, user string, args ...string) *manager {
 	t.Helper()
 
+	return launch(t, program, installation.Bootstrap, env, name, user, args...)
+}
+
+// startControlPlane is start for the program of the control-plane provider.
+func startControlPlane(t *testing.T, name, user string, args ...string) *manager {
+	t.Helper()
+
+	return launch(t, controlPlaneProgram, installation.ControlPlane, nil, name, user, append([]string{"--feature-gates=ReconcilerRateLimiting=false"}, args...)...)
+}
+
+func launch(t *testing.T, program string, of installation.Provider, env []string, name, user string, args ...string) *manager {
+	t.Helper()
+
 	g := NewWithT(t)
 
-	kubeconfig, err := cluster.UserKubeconfig(user, installation.Bootstrap.Groups()...)
+	kubeconfig, err := cluster.UserKubeconfig(user, of.Groups()...)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	webhooks, err := cluster.NewWebhookServer(name)
