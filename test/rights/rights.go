@@ -15,35 +15,35 @@ import (
 )
 
 // Right is one verb on one resource or one URL that is no resource's. An empty namespace is every namespace, and an empty name every name.
-type Right struct{ namespace, group, resource, name, url, verb string }
+type Right struct{ Namespace, Group, Resource, Name, URL, Verb string }
 
 func (r Right) String() string {
-	if r.url != "" {
-		return r.verb + " " + r.url
+	if r.URL != "" {
+		return r.Verb + " " + r.URL
 	}
 
-	what, where := r.resource+"."+r.group, "every namespace"
-	if r.name != "" {
-		what += " " + r.name
+	what, where := r.Resource+"."+r.Group, "every namespace"
+	if r.Name != "" {
+		what += " " + r.Name
 	}
 
-	if r.namespace != "" {
-		where = "namespace " + r.namespace
+	if r.Namespace != "" {
+		where = "namespace " + r.Namespace
 	}
 
-	return fmt.Sprintf("%s %s in %s", r.verb, what, where)
+	return fmt.Sprintf("%s %s in %s", r.Verb, what, where)
 }
 
 // grants says whether a request has needed the right.
 func (r Right) grants(request harness.Request) bool {
-	if request.Forbidden() || r.verb != request.Verb {
+	if request.Forbidden() || r.Verb != request.Verb {
 		return false
 	}
 
-	if r.url != "" {
+	if r.URL != "" {
 		path, _, _ := strings.Cut(request.URI, "?")
 
-		return request.Resource == "" && path == r.url
+		return request.Resource == "" && path == r.URL
 	}
 
 	resource := request.Resource
@@ -51,8 +51,8 @@ func (r Right) grants(request harness.Request) bool {
 		resource += "/" + request.Subresource
 	}
 
-	return (r.namespace == "" || r.namespace == request.Namespace) && (r.name == "" || r.name == request.Name) &&
-		r.group == request.Group && r.resource == resource
+	return (r.Namespace == "" || r.Namespace == request.Namespace) && (r.Name == "" || r.Name == request.Name) &&
+		r.Group == request.Group && r.Resource == resource
 }
 
 // Granted lists every right that the components give to the ServiceAccount, and what is wrong with the way they do.
@@ -112,13 +112,13 @@ func expand(namespace string, rules []rbacv1.PolicyRule) []Right {
 
 		for _, verb := range rule.Verbs {
 			for _, url := range rule.NonResourceURLs {
-				rights = append(rights, Right{url: url, verb: verb})
+				rights = append(rights, Right{URL: url, Verb: verb})
 			}
 
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					for _, name := range names {
-						rights = append(rights, Right{namespace: namespace, group: group, resource: resource, name: name, verb: verb})
+						rights = append(rights, Right{Namespace: namespace, Group: group, Resource: resource, Name: name, Verb: verb})
 					}
 				}
 			}

@@ -57,14 +57,14 @@ func TestCompare(t *testing.T) {
 
 	const group = "a.example.com"
 
-	secrets := Right{namespace: "system", resource: "secrets", verb: "get"}
-	healthz := Right{url: "/healthz", verb: "get"}
-	one := Right{namespace: "system", resource: "configmaps", name: "one", verb: "get"}
+	secrets := Right{Namespace: "system", Resource: "secrets", Verb: "get"}
+	healthz := Right{URL: "/healthz", Verb: "get"}
+	one := Right{Namespace: "system", Resource: "configmaps", Name: "one", Verb: "get"}
 	g.Expect(rights).To(ConsistOf(
-		Right{group: group, resource: "things", verb: "get"}, Right{group: group, resource: "things", verb: "patch"},
-		Right{group: group, resource: "things/status", verb: "get"}, Right{group: group, resource: "things/status", verb: "patch"},
-		healthz, Right{url: "/version", verb: "get"},
-		secrets, one, Right{namespace: "system", resource: "configmaps", name: "another", verb: "get"},
+		Right{Group: group, Resource: "things", Verb: "get"}, Right{Group: group, Resource: "things", Verb: "patch"},
+		Right{Group: group, Resource: "things/status", Verb: "get"}, Right{Group: group, Resource: "things/status", Verb: "patch"},
+		healthz, Right{URL: "/version", Verb: "get"},
+		secrets, one, Right{Namespace: "system", Resource: "configmaps", Name: "another", Verb: "get"},
 	))
 
 	requests := []harness.Request{

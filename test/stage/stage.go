@@ -29,6 +29,9 @@ type Options struct {
 
 	// CAPIFeatureGates are set on Cluster API's core manager.
 	CAPIFeatureGates map[string]bool
+
+	// Audit has the API server note every request, for UnfitRights.
+	Audit bool
 }
 
 // Stage is a management cluster in which everything runs. Stop it.
@@ -39,6 +42,7 @@ type Stage struct {
 	Client client.Client
 
 	options        Options
+	controlPlane   installation.Components
 	infrastructure installation.Components
 	provider       *inprocess.Provider
 	stops          []func() error
@@ -75,8 +79,7 @@ func Start(ctx context.Context, options Options) (_ *Stage, err error) {
 		return nil, err
 	}
 
-	controlPlane, err := installation.ControlPlane.Read(ctx, root)
-	if err != nil {
+	if s.controlPlane, err = installation.ControlPlane.Read(ctx, root); err != nil {
 		return nil, err
 	}
 
@@ -87,8 +90,9 @@ func Start(ctx context.Context, options Options) (_ *Stage, err error) {
 	s.ManagementCluster, err = harness.StartManagementCluster(ctx, harness.Options{
 		CAPICore:         true,
 		CAPIFeatureGates: options.CAPIFeatureGates,
-		CRDs:             slices.Concat(bootstrap.CRDs, controlPlane.CRDs, s.infrastructure.CRDs),
-		Manifests:        []string{bootstrap.AggregatedRole, controlPlane.AggregatedRole, s.infrastructure.AggregatedRole},
+		Audit:            options.Audit,
+		CRDs:             slices.Concat(bootstrap.CRDs, s.controlPlane.CRDs, s.infrastructure.CRDs),
+		Manifests:        []string{bootstrap.AggregatedRole, s.controlPlane.AggregatedRole, s.infrastructure.AggregatedRole},
 	})
 	if err != nil {
 		return nil, err
@@ -100,7 +104,7 @@ func Start(ctx context.Context, options Options) (_ *Stage, err error) {
 		return nil, err
 	}
 
-	for _, provider := range []installation.Components{bootstrap, controlPlane} {
+	for _, provider := range []installation.Components{bootstrap, s.controlPlane} {
 		stop, err := provider.Start(ctx, s.ManagementCluster, nil)
 		if err != nil {
 			return nil, err
