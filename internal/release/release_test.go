@@ -68,9 +68,23 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	components := read(t, options.Output, "bootstrap-components.yaml")
-	if !strings.Contains(components, "image: registry.example.com/ichor/ichor-bootstrap-manager:v0.1.0\n") || strings.Contains(components, "controller:latest") {
-		t.Error("the components do not have the image of the release")
+	for file, image := range map[string]string{
+		"bootstrap-components.yaml": "ichor-bootstrap-manager", "control-plane-components.yaml": "ichor-controlplane-manager",
+	} {
+		components := read(t, options.Output, file)
+		if !strings.Contains(components, "image: registry.example.com/ichor/"+image+":v0.1.0\n") || strings.Contains(components, "controller:latest") {
+			t.Errorf("%s does not have the image of the release", file)
+		}
+	}
+
+	for _, template := range []string{"cluster-template.yaml", "cluster-template-topology.yaml", "clusterclass-ichor.yaml"} {
+		if diff := cmp.Diff(read(t, root, "templates", template), read(t, options.Output, template)); diff != "" {
+			t.Errorf("%s: %s", template, diff)
+		}
+	}
+
+	if _, err := os.Stat(filepath.Join(options.Output, "infrastructure-components.yaml")); !os.IsNotExist(err) {
+		t.Errorf("a release has the simulated provider: %v", err)
 	}
 
 	checkSums(t, options.Output)
@@ -83,9 +97,16 @@ func TestFiles(t *testing.T) {
 	}
 
 	for _, version := range []string{"v0.1.0", "v0.1.1"} {
-		if got := read(t, options.Output, "bootstrap-ichor", version, "bootstrap-components.yaml"); !strings.Contains(got, "ichor-bootstrap-manager:"+version+"\n") {
-			t.Errorf("the repository does not have version %s", version)
+		for label, image := range map[string]string{"bootstrap-ichor": "ichor-bootstrap-manager", "control-plane-ichor": "ichor-controlplane-manager"} {
+			file := strings.TrimSuffix(label, "-ichor") + "-components.yaml"
+			if got := read(t, options.Output, label, version, file); !strings.Contains(got, image+":"+version+"\n") {
+				t.Errorf("the repository does not have version %s of %s", version, label)
+			}
 		}
+
+		// clusterctl looks for templates with the infrastructure provider.
+		read(t, options.Output, "infrastructure-sim", version, "cluster-template.yaml")
+		read(t, options.Output, "infrastructure-sim", version, "clusterclass-ichor.yaml")
 	}
 
 	entries, err := ReadConfig(filepath.Join(options.Output, ConfigFile))
@@ -93,8 +114,14 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := Entry{Name: "ichor", Type: "BootstrapProvider", URL: filepath.Join(options.Output, "bootstrap-ichor", "latest", "bootstrap-components.yaml")}
-	if diff := cmp.Diff(want, entries[0]); diff != "" {
+	url := func(label, file string) string { return filepath.Join(options.Output, label, "latest", file) }
+	want := []Entry{
+		{Name: "ichor", Type: "BootstrapProvider", URL: url("bootstrap-ichor", "bootstrap-components.yaml")},
+		{Name: "ichor", Type: "ControlPlaneProvider", URL: url("control-plane-ichor", "control-plane-components.yaml")},
+		{Name: "sim", Type: "InfrastructureProvider", URL: url("infrastructure-sim", "infrastructure-components.yaml")},
+	}
+
+	if diff := cmp.Diff(want, entries); diff != "" {
 		t.Error(diff)
 	}
 }
