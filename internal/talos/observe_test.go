@@ -324,6 +324,7 @@ func TestEtcdOfANode(t *testing.T) {
 	w.Expect(node.Err).NotTo(HaveOccurred())
 	w.Expect(node.Etcd.Data).To(Equal(etcd.DataAbsent), "%v", node.Gaps)
 	w.Expect(node.Etcd.Problem).To(Equal("service etcd is preparing"))
+	w.Expect([]any{node.Stage, node.Ready}).To(Equal([]any{"booting", false}), "it waits for etcd")
 
 	w.Expect(w.open().Bootstrap(w.ctx, "cp1")).To(Succeed())
 	w.Expect(w.observe(w.nodes[0]).Etcd.Data).To(Equal(etcd.DataPresent))

@@ -236,8 +236,6 @@ func (b *boot) up() error {
 			b.serviceIs(service.id, machine.ServiceStateEvent_RUNNING, "Started service")
 		}
 	}
-	b.setStage(runtimeres.MachineStageRunning)
-	b.end(b.actor, bootSequence, nil)
 	if err := b.announceKubernetes(); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name(), err)
 	}
@@ -312,10 +310,26 @@ func (n *Node) prepareEtcd(config *nodeConfig) error {
 	return nil
 }
 
-// startEtcd runs the member that the disk holds, or waits for a cluster to join.
+// booted ends the sequence of the boot, unless another has begun. It ends when all services are up: a control-plane node is
+// booting for as long as it waits for its etcd to be bootstrapped. Source: Talos, v1alpha1 sequencer, StartAllServices.
+func (b *boot) booted() {
+	b.mu.Lock()
+	booting := b.stage == runtimeres.MachineStageBooting
+	if booting {
+		b.stage = runtimeres.MachineStageRunning
+	}
+	b.mu.Unlock()
+	if booting {
+		b.publish()
+		b.end(b.actor, bootSequence, nil)
+	}
+}
+
+// startEtcd runs the member that the disk holds, or waits for a cluster to join. A node without etcd has booted.
 func (b *boot) startEtcd() {
 	etcd := b.node.member()
 	if etcd == nil {
+		b.booted()
 		return
 	}
 	b.tasks.Go(func() {
@@ -330,6 +344,7 @@ func (b *boot) startEtcd() {
 			return
 		}
 		b.serviceIs("etcd", machine.ServiceStateEvent_RUNNING, "Started service")
+		b.booted()
 		b.publish()
 		if b.control != nil {
 			b.tasks.Go(b.claimManager)

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	. "github.com/onsi/gomega"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	runtimeres "github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -80,12 +83,26 @@ var serviceClaims = []claim{
 		check: func(_ *testing.T, s *subject) {
 			ch := events(s, client.WithTailEvents(-1))
 			receiveUntil(s, ch, sequenceOf, "boot START")
-			receiveUntil(s, ch, sequenceOf, "boot STOP")
 			receiveUntil(s, ch, serviceOf, "etcd RUNNING")
+			receiveUntil(s, ch, sequenceOf, "boot STOP")
 			_, err := s.as(role.Operator).ServiceRestart(s.ctx, "kubelet")
 			s.Expect(err).NotTo(HaveOccurred())
 			receiveUntil(s, ch, serviceOf, "kubelet FINISHED")
 			receiveUntil(s, ch, serviceOf, "kubelet RUNNING")
+		},
+	},
+	{
+		says: "a control-plane node is booting until its etcd is bootstrapped", source: "Talos source: v1alpha1 sequencer, StartAllServices; constants, BootTimeout",
+		options: subjectOptions{bare: true},
+		check: func(_ *testing.T, s *subject) {
+			stage := func() string {
+				status, err := safe.StateGetByID[*runtimeres.MachineStatus](s.ctx, s.as(role.Reader).COSI, runtimeres.MachineStatusID)
+				s.Expect(err).NotTo(HaveOccurred())
+				return status.TypedSpec().Stage.String()
+			}
+			s.Consistently(stage, "100ms", "20ms").Should(Equal("booting"))
+			s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(Succeed())
+			s.Eventually(stage, wait, "5ms").Should(Equal("running"))
 		},
 	},
 	{
@@ -160,13 +177,22 @@ var serviceClaims = []claim{
 			s.Expect(text).To(ContainSubstring("kubelet: Started service"))
 			stream, err = c.Logs(s.ctx, "system", common.ContainerDriver_CONTAINERD, "kubelet", true, 0)
 			s.Expect(err).NotTo(HaveOccurred())
-			s.Eventually(func() error {
+			followed := make(chan string, 1)
+			go func() {
+				data, _ := stream.Recv()
+				followed <- string(data.GetBytes())
+			}()
+			// What happens before the node follows is not told.
+			s.Eventually(func() string {
 				_, err := s.as(role.Operator).ServiceRestart(s.ctx, "kubelet")
-				return err
-			}, wait, "5ms").Should(Succeed())
-			data, err := stream.Recv()
-			s.Expect(err).NotTo(HaveOccurred())
-			s.Expect(string(data.GetBytes())).To(HavePrefix("kubelet: "))
+				s.Expect(err).NotTo(HaveOccurred())
+				select {
+				case line := <-followed:
+					return line
+				case <-time.After(20 * time.Millisecond):
+					return ""
+				}
+			}, wait, "5ms").Should(HavePrefix("kubelet: "))
 			stream, err = c.Logs(s.ctx, "system", common.ContainerDriver_CONTAINERD, "nothing", false, -1)
 			s.Expect(err).NotTo(HaveOccurred())
 			_, err = stream.Recv()
