@@ -22,9 +22,6 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// connectBound is how long it may take to connect, the TLS handshake included.
-const connectBound = 3 * time.Second
-
 // connection is one to an address, with a certificate of one role.
 type connection struct {
 	grpc  *grpc.ClientConn
@@ -41,8 +38,9 @@ type connection struct {
 	dropped bool
 }
 
-// dial makes a connection. Nothing is sent before the first call.
-func dial(address string, config *tls.Config, until time.Time) (*connection, error) {
+// dial makes a connection to a node that has a time to answer. A third of it is for connecting, the TLS handshake included. Nothing is sent
+// before the first call.
+func dial(address string, config *tls.Config, until time.Time, timeout time.Duration) (*connection, error) {
 	seen := &trace{}
 
 	conn, err := grpc.NewClient("passthrough:///"+address,
@@ -56,7 +54,7 @@ func dial(address string, config *tls.Config, until time.Time) (*connection, err
 		}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			// One attempt: a connection that fails is thrown away, and the next look makes another.
-			Backoff: backoff.Config{BaseDelay: time.Minute, Multiplier: 1, MaxDelay: time.Minute}, MinConnectTimeout: connectBound,
+			Backoff: backoff.Config{BaseDelay: time.Minute, Multiplier: 1, MaxDelay: time.Minute}, MinConnectTimeout: timeout / 3,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize)),
 		// Names come from users: no service configuration is looked up by them.

@@ -92,7 +92,7 @@ func (s *session) askEtcd(ctx context.Context, node *Node, view *etcd.View) {
 func (s *session) etcdStatus(ctx context.Context) (*machineapi.EtcdMemberStatus, error) {
 	var own *machineapi.EtcdMemberStatus
 
-	err := s.call(ctx, callBound, func(ctx context.Context) error {
+	err := s.ask(ctx, func(ctx context.Context) error {
 		response, err := s.conn.machine.EtcdStatus(ctx, &emptypb.Empty{})
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (s *session) etcdStatus(ctx context.Context) (*machineapi.EtcdMemberStatus,
 func (s *session) etcdMembers(ctx context.Context, local bool) ([]etcd.Member, error) {
 	var members []etcd.Member
 
-	err := s.call(ctx, callBound, func(ctx context.Context) error {
+	err := s.ask(ctx, func(ctx context.Context) error {
 		response, err := s.conn.machine.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{QueryLocal: local})
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (s *session) etcdMembers(ctx context.Context, local bool) ([]etcd.Member, e
 func (s *session) etcdAlarms(ctx context.Context) ([]etcd.Alarm, error) {
 	var alarms []etcd.Alarm
 
-	err := s.call(ctx, callBound, func(ctx context.Context) error {
+	err := s.ask(ctx, func(ctx context.Context) error {
 		response, err := s.conn.machine.EtcdAlarmList(ctx, &emptypb.Empty{})
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func (s *session) etcdData(ctx context.Context) (etcd.DataState, error) {
 
 	data := etcd.DataUnknown
 
-	err = s.call(ctx, callBound, func(ctx context.Context) error {
+	err = s.ask(ctx, func(ctx context.Context) error {
 		list, err := s.conn.machine.List(ctx, &machineapi.ListRequest{Root: constants.EtcdDataPath})
 		if err != nil {
 			return err

@@ -90,7 +90,7 @@ func TestLeastRole(t *testing.T) {
 func TestOneOfTenIsABlackHole(t *testing.T) {
 	t.Parallel()
 
-	const timeout = 4 * time.Second
+	const timeout = 10 * time.Second
 
 	w := newWorld(t, talos.Options{Timeout: timeout})
 	w.grow(10)
@@ -112,7 +112,7 @@ func TestOneOfTenIsABlackHole(t *testing.T) {
 		seen := w.open().Observe(w.ctx)
 		took := time.Since(begun)
 
-		w.Expect(took).To(BeNumerically("<", timeout+2*time.Second), what)
+		w.Expect(took).To(BeNumerically("<", timeout+5*time.Second), what)
 		w.Expect(seen).To(HaveLen(10))
 
 		for name, node := range seen {
@@ -135,6 +135,7 @@ func TestFaultsHaveClassesAndWords(t *testing.T) {
 
 	tests := map[string]struct {
 		faults  talossim.Faults
+		timeout time.Duration
 		machine func(*talos.Machine)
 		class   error
 		words   string
@@ -144,11 +145,11 @@ func TestFaultsHaveClassesAndWords(t *testing.T) {
 			words: "machine cp1: no connection to ADDRESS:50000: connection refused",
 		},
 		"black hole": {
-			faults: talossim.Faults{BlackHole: true}, class: talos.ErrUnreachable,
+			faults: talossim.Faults{BlackHole: true}, timeout: 2 * time.Second, class: talos.ErrUnreachable,
 			words: "machine cp1: no connection to ADDRESS:50000: nobody answers",
 		},
 		"slow": {
-			faults: talossim.Faults{Delay: time.Hour}, class: talos.ErrSlow,
+			faults: talossim.Faults{Delay: time.Hour}, timeout: 5 * time.Second, class: talos.ErrSlow,
 			words: "machine cp1: its node at ADDRESS:50000 does not answer in time",
 		},
 		"another authority": {
@@ -181,7 +182,7 @@ func TestFaultsHaveClassesAndWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			w := newWorld(t, talos.Options{Timeout: 2 * time.Second})
+			w := newWorld(t, talos.Options{Timeout: test.timeout})
 			w.growBare(1)
 			w.nodes[0].SetFaults(test.faults)
 
@@ -205,7 +206,7 @@ func TestFaultsHaveClassesAndWords(t *testing.T) {
 func TestNodesOfOthersAndWithoutConfiguration(t *testing.T) {
 	t.Parallel()
 
-	w := newWorld(t, talos.Options{Timeout: 5 * time.Second})
+	w := newWorld(t, talos.Options{})
 
 	blank, err := w.sim.Start(w.ctx, talossim.NodeOptions{Name: "blank"}, nil)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -294,7 +295,7 @@ func TestAddressOfAnotherNode(t *testing.T) {
 func TestThroughALoadBalancer(t *testing.T) {
 	t.Parallel()
 
-	w := newWorld(t, talos.Options{Timeout: 4 * time.Second})
+	w := newWorld(t, talos.Options{})
 	w.grow(3)
 
 	reach := talos.Reach{API: bootstrapv1.TalosAPISpec{Endpoints: []string{w.nodes[0].Address()}}}

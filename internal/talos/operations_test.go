@@ -4,7 +4,6 @@ package talos_test
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
@@ -129,7 +128,7 @@ func TestLeaveWithoutAnAnswer(t *testing.T) {
 func TestRemoveEtcdMember(t *testing.T) {
 	t.Parallel()
 
-	w := newWorld(t, talos.Options{Timeout: 4 * time.Second})
+	w := newWorld(t, talos.Options{})
 	w.grow(3)
 
 	gone := member(w.nodes[2])

@@ -167,7 +167,7 @@ func (c *Cluster) connect(address string, of role.Role) (*connection, error) {
 		return nil, &nodeError{ErrFailed, err.Error()}
 	}
 
-	made, err := dial(address, c.authority.config(own), own.until)
+	made, err := dial(address, c.authority.config(own), own.until, c.timeout)
 	if err != nil {
 		return nil, &nodeError{ErrNoAddress, fmt.Sprintf("%q cannot be dialled", address)}
 	}

@@ -43,7 +43,7 @@ func leftovers() []string {
 // TestNothingIsLeft closes a pool in the middle of everything: connections that are used, one to a node that does not answer, one to a machine
 // that is gone. It is not parallel, since it looks at all goroutines.
 func TestNothingIsLeft(t *testing.T) {
-	w := newWorld(t, talos.Options{Timeout: 2 * time.Second})
+	w := newWorld(t, talos.Options{Timeout: 10 * time.Second})
 	w.grow(3)
 	w.Expect(leftovers()).NotTo(BeEmpty(), "the test looks for the wrong thing")
 
@@ -115,7 +115,7 @@ func TestConnectionsAreReusedAndReplaced(t *testing.T) {
 func TestRotation(t *testing.T) {
 	t.Parallel()
 
-	w := newWorld(t, talos.Options{Timeout: 5 * time.Second})
+	w := newWorld(t, talos.Options{})
 	w.growBare(1)
 
 	before := w.client()

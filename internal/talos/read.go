@@ -35,7 +35,7 @@ func (s *session) readFacts(ctx context.Context) (facts, error) {
 	)
 
 	reads.Go(func() error {
-		return s.call(ctx, callBound, func(ctx context.Context) error {
+		return s.ask(ctx, func(ctx context.Context) error {
 			response, err := s.conn.machine.Version(ctx, &emptypb.Empty{})
 			if len(response.GetMessages()) > 0 {
 				f.version = response.GetMessages()[0].GetVersion().GetTag()
@@ -90,7 +90,7 @@ func (s *session) readFacts(ctx context.Context) (facts, error) {
 
 // read reads one resource. One that does not exist is left as it is.
 func read[T resource.Resource](ctx context.Context, s *session, wanted T, take func(T)) error {
-	return s.call(ctx, callBound, func(ctx context.Context) error {
+	return s.ask(ctx, func(ctx context.Context) error {
 		found, err := safe.StateGet[T](ctx, s.conn.state, wanted.Metadata())
 
 		switch {
@@ -163,7 +163,7 @@ func (n *Node) gap(what string, err error) {
 func (s *session) readServices(ctx context.Context) ([]Service, error) {
 	var services []Service
 
-	err := s.call(ctx, callBound, func(ctx context.Context) error {
+	err := s.ask(ctx, func(ctx context.Context) error {
 		response, err := s.conn.machine.ServiceList(ctx, &emptypb.Empty{})
 		if err != nil {
 			return err
@@ -198,7 +198,7 @@ var components = []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.Schedule
 func (s *session) readStaticPods(ctx context.Context) ([]StaticPod, error) {
 	var pods []StaticPod
 
-	err := s.call(ctx, callBound, func(ctx context.Context) error {
+	err := s.ask(ctx, func(ctx context.Context) error {
 		list, err := safe.StateListAll[*k8s.StaticPodStatus](ctx, s.conn.state)
 		if err != nil {
 			return err

@@ -23,13 +23,8 @@ const (
 	admin  = role.Admin
 )
 
-const (
-	// stagger is how long one way to a node is tried alone, before the next is tried beside it.
-	stagger = time.Second
-
-	// callBound is how long one call may take.
-	callBound = 4 * time.Second
-)
+// stagger is how long one way to a node is tried alone, before the next is tried beside it.
+const stagger = time.Second
 
 // session is a connection on which a node was proved to be a machine.
 type session struct {
@@ -184,7 +179,7 @@ func (s *session) introduce(ctx context.Context) error {
 
 // explain looks closer at a node that has a certificate of another authority: one in maintenance mode has, too.
 func (n *Nodes) explain(ctx context.Context, err error, way candidate) error {
-	if errors.Is(err, ErrForeign) && way.node == "" && inMaintenance(ctx, way) {
+	if errors.Is(err, ErrForeign) && way.node == "" && n.cluster.inMaintenance(ctx, way) {
 		return &nodeError{ErrMaintenance, "its node at " + way.String() + " is in maintenance mode: it has no configuration, or refused the one it was given"}
 	}
 
@@ -200,6 +195,11 @@ func (s *session) outgoing(ctx context.Context) context.Context {
 	}
 
 	return metadata.AppendToOutgoingContext(ctx, "node", s.way.node)
+}
+
+// ask makes a call that reads. It may take half of the time for the node, so that one that hangs leaves time for what is asked next.
+func (s *session) ask(ctx context.Context, call func(context.Context) error) error {
+	return s.call(ctx, s.nodes.cluster.timeout/2, call)
 }
 
 // call makes one call within a bound and classifies its error. A connection that failed is not used again.

@@ -50,7 +50,11 @@ type world struct {
 func newWorld(t *testing.T, options talos.Options) *world {
 	t.Helper()
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	if options.Timeout == 0 {
+		options.Timeout = patience // a machine that has too much to do is no fault of a node
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
 
 	w := &world{WithT: NewWithT(t), ctx: ctx, sim: talossim.ForTest(t, talossim.Options{}), pool: talos.NewPool(options)}
