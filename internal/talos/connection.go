@@ -117,14 +117,14 @@ type trace struct {
 	mu        sync.Mutex
 	dial      error
 	handshake error
-	alert     tls.AlertError
+	alert     uint8
 	connected bool
 }
 
 // failure is a copy of a trace.
 type failure struct {
 	dial, handshake error
-	alert           tls.AlertError
+	alert           uint8
 	connected       bool
 }
 
@@ -201,22 +201,22 @@ func (c *tracedConn) Read(b []byte) (int, error) {
 
 // Alerts by which a peer refuses a certificate. Source: RFC 8446, section 6.
 const (
-	alertBadCertificate      tls.AlertError = 42
-	alertCertificateExpired  tls.AlertError = 45
-	alertUnknownAuthority    tls.AlertError = 48
-	alertCertificateRequired tls.AlertError = 116
+	alertBadCertificate      uint8 = 42
+	alertCertificateExpired  uint8 = 45
+	alertUnknownAuthority    uint8 = 48
+	alertCertificateRequired uint8 = 116
 )
 
 // alertOf finds the alert that a peer sent. The standard library has a type for alerts and gives those of a connection without it: they
 // are told apart by its own table of their texts.
-func alertOf(err error) (tls.AlertError, bool) {
+func alertOf(err error) (uint8, bool) {
 	remote, ok := errors.AsType[*net.OpError](err)
 	if !ok || remote.Op != "remote error" || remote.Err == nil {
 		return 0, false
 	}
 
-	for _, alert := range []tls.AlertError{alertBadCertificate, alertCertificateExpired, alertUnknownAuthority, alertCertificateRequired} {
-		if remote.Err.Error() == alert.Error() {
+	for _, alert := range []uint8{alertBadCertificate, alertCertificateExpired, alertUnknownAuthority, alertCertificateRequired} {
+		if remote.Err.Error() == tls.AlertError(alert).Error() {
 			return alert, true
 		}
 	}
