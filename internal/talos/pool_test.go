@@ -89,7 +89,8 @@ func TestMachinesThatAreGone(t *testing.T) {
 func TestConnectionsAreReusedAndReplaced(t *testing.T) {
 	t.Parallel()
 
-	clock := clocktesting.NewFakePassiveClock(time.Now())
+	// Ours is a little ahead of the node's, whose certificate is valid from the moment on that it is made.
+	clock := clocktesting.NewFakePassiveClock(time.Now().Add(4 * time.Minute))
 	w := newWorld(t, talos.Options{Clock: clock})
 	w.growBare(1)
 
@@ -102,11 +103,11 @@ func TestConnectionsAreReusedAndReplaced(t *testing.T) {
 	w.Expect(first.ConnectionTo(w.nodes[0].Address()+":50000")).To(BeIdenticalTo(one), "it is used again")
 	w.Expect(w.client()).To(BeIdenticalTo(first))
 
-	// At half of the certificate's life. The node's clock goes with ours, a little behind: its own certificate is from now on.
+	// At half of the certificate's life. The node's clock goes with ours.
 	const half = 31 * time.Minute
 
 	clock.SetTime(clock.Now().Add(half))
-	w.nodes[0].SetFaults(talossim.Faults{ClockSkew: half - 2*time.Minute})
+	w.nodes[0].SetFaults(talossim.Faults{ClockSkew: half})
 	w.Expect(w.observe(w.nodes[0]).Err).NotTo(HaveOccurred())
 	w.Expect(first.ConnectionTo(w.nodes[0].Address()+":50000")).NotTo(BeIdenticalTo(one), "its certificate is about to expire")
 }
