@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -153,14 +154,6 @@ func (t *trace) shook(err error) {
 	}
 }
 
-func (t *trace) read(err error) {
-	if alert, ok := alertOf(err); ok {
-		t.mu.Lock()
-		t.alert = alert
-		t.mu.Unlock()
-	}
-}
-
 // tracedCredentials are credentials that remember what went wrong.
 type tracedCredentials struct {
 	credentials.TransportCredentials
@@ -170,33 +163,60 @@ type tracedCredentials struct {
 
 func (c *tracedCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
-	c.trace.shook(err)
-
 	if err != nil {
+		c.trace.shook(err)
+
 		return nil, nil, err
 	}
 
-	return &tracedConn{Conn: conn, trace: c.trace}, info, nil
+	checked, err := verdict(ctx, conn)
+	c.trace.shook(err)
+
+	if err != nil {
+		_ = conn.Close() // the error of before is the one that counts
+
+		return nil, nil, err
+	}
+
+	return checked, info, nil
+}
+
+// verdict waits for the first byte of a node, which speaks first. In TLS 1.3 it refuses a client's certificate when the client has taken the
+// handshake for done: who sends something then may have the connection reset, and never read why.
+func verdict(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetReadDeadline(deadline); err != nil {
+		return nil, err
+	}
+
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(conn, first); err != nil {
+		return nil, err
+	}
+
+	return &spokenConn{Conn: conn, first: first}, conn.SetReadDeadline(time.Time{})
 }
 
 func (c *tracedCredentials) Clone() credentials.TransportCredentials {
 	return &tracedCredentials{TransportCredentials: c.TransportCredentials.Clone(), trace: c.trace}
 }
 
-// tracedConn remembers the alert by which a node refuses a client: in TLS 1.3 it comes after the client's part of the handshake.
-type tracedConn struct {
+// spokenConn gives what was read of it before.
+type spokenConn struct {
 	net.Conn
 
-	trace *trace
+	first []byte
 }
 
-func (c *tracedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if err != nil {
-		c.trace.read(err)
+func (c *spokenConn) Read(b []byte) (int, error) {
+	if len(c.first) > 0 && len(b) > 0 {
+		n := copy(b, c.first)
+		c.first = c.first[n:]
+
+		return n, nil
 	}
 
-	return n, err
+	return c.Conn.Read(b)
 }
 
 // Alerts by which a peer refuses a certificate. Source: RFC 8446, section 6.
