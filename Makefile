@@ -35,6 +35,7 @@ MANAGERS := $(foreach p,$(PROVIDERS),$(if $(wildcard $(p)/main.go),$(p)))
 WEBHOOKS := $(foreach p,$(MANAGERS),$(if $(wildcard $(p)/webhooks/*.go),$(p)))
 
 INFRASTRUCTURE := test/infrastructure
+LONGHORN := test/longhornsim
 
 # Every module of the repository but the fixtures, tracked or about to be.
 MODULE_DIRS = $(sort $(dir $(shell git ls-files -co --exclude-standard -- go.mod '*/go.mod' ':!:*/testdata/*')))
@@ -53,7 +54,7 @@ clean: ## Remove what the targets below have built
 ##@ Generate
 
 .PHONY: generate
-generate: generate-documents generate-deepcopy generate-crds generate-rbac generate-webhooks generate-metrics generate-infrastructure ## Regenerate everything that is generated
+generate: generate-documents generate-deepcopy generate-crds generate-rbac generate-webhooks generate-metrics generate-infrastructure generate-longhorn ## Regenerate everything that is generated
 
 .PHONY: generate-documents
 generate-documents: ## Typed Talos documents, their reference and first versions, from the source of Talos machinery
@@ -61,7 +62,7 @@ generate-documents: ## Typed Talos documents, their reference and first versions
 
 .PHONY: generate-deepcopy
 generate-deepcopy: generate-documents ## DeepCopy methods of the API types
-	$(CONTROLLER_GEN) object paths=./api/... paths=./test/infrastructure/api/...
+	$(CONTROLLER_GEN) object paths=./api/... paths=./$(INFRASTRUCTURE)/api/... paths=./$(LONGHORN)/api/...
 
 .PHONY: generate-crds
 generate-crds: $(PROVIDERS:%=generate-crds-%) ## CustomResourceDefinitions
@@ -87,6 +88,11 @@ generate-infrastructure: generate-deepcopy ## CustomResourceDefinitions and role
 	rm -f $(INFRASTRUCTURE)/config/crd/bases/*.yaml
 	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true paths=./$(INFRASTRUCTURE)/api/... output:crd:dir=$(INFRASTRUCTURE)/config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./$(INFRASTRUCTURE)/... output:rbac:dir=$(INFRASTRUCTURE)/config/rbac
+
+.PHONY: generate-longhorn
+generate-longhorn: generate-deepcopy ## CustomResourceDefinitions of the simulated Longhorn
+	rm -f $(LONGHORN)/config/crd/*.yaml
+	$(CONTROLLER_GEN) crd paths=./$(LONGHORN)/api/... output:crd:dir=$(LONGHORN)/config/crd
 
 .PHONY: generate-metrics
 generate-metrics: generate-deepcopy ## The table of metrics in docs/observability.md
