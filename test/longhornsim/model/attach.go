@@ -116,7 +116,7 @@ func (s *State) syncState(v *lh.Volume, e *lh.Engine) {
 	switch {
 	case v.Status.State == lh.VolumeCreating:
 		v.Status.State = lh.VolumeDetached
-	case v.Spec.NodeID != "" && v.Status.State == lh.VolumeDetached:
+	case v.Spec.NodeID != "" && v.Status.State == lh.VolumeDetached && v.Status.Robustness != lh.RobustnessFaulted:
 		v.Status.State, v.Status.CurrentNodeID = lh.VolumeAttaching, v.Spec.NodeID
 		s.Reality.attaching[v.Name] = s.Now
 	case v.Status.State == lh.VolumeAttaching && v.Spec.NodeID == v.Status.CurrentNodeID:
@@ -180,7 +180,7 @@ func (s *State) open(v *lh.Volume, e *lh.Engine) {
 	}
 
 	e.Spec.NodeID, e.Spec.DesireState = v.Spec.NodeID, lh.InstanceRunning
-	e.Status.InstanceManagerName, e.Status.OwnerID = instanceManagerName(v.Spec.NodeID, v.Spec.DataEngine), v.Spec.NodeID
+	e.Status.InstanceManagerName, e.Status.OwnerID = InstanceManagerName(v.Spec.NodeID, v.Spec.DataEngine), v.Spec.NodeID
 	e.Status.CurrentState, e.Status.Started, e.Status.CurrentSize = lh.InstanceRunning, true, v.Spec.Size
 	e.Status.CurrentImage, e.Status.ReplicaModeMap = v.Spec.Image, modes
 	s.Reality.processes[e.Name] = process{node: v.Spec.NodeID, engine: v.Spec.DataEngine}

@@ -55,7 +55,7 @@ func (s *State) syncDisk(n *lh.Node, name string, status *lh.DiskStatus) {
 
 		status.StorageMaximum = size
 		status.StorageAvailable = max(0, size-d.other-s.stored(d.uuid)) / roundAvailable * roundAvailable
-		status.InstanceManagerName = instanceManagerName(n.Name, engineOfDisk(spec))
+		status.InstanceManagerName = InstanceManagerName(n.Name, engineOfDisk(spec))
 		s.setDisk(status, lh.ConditionReady, lh.ConditionTrue, "", fmt.Sprintf("Disk %s(%s) on node %s is ready", name, spec.Path, n.Name))
 	}
 

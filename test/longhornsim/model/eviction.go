@@ -3,7 +3,6 @@
 package model
 
 import (
-
 	lh "github.com/maesh-dev/ichor/test/longhornsim/api/v1beta2"
 )
 

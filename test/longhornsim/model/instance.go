@@ -26,7 +26,8 @@ const (
 	instanceManagerImage = "longhornio/longhorn-instance-manager:v1.12.1"
 )
 
-func instanceManagerName(node string, engine lh.DataEngine) string {
+// InstanceManagerName is the name of a node's instance manager, of its pod and of its disruption budget.
+func InstanceManagerName(node string, engine lh.DataEngine) string {
 	return "instance-manager-" + digest("instance-manager", node, string(engine))[:32]
 }
 
@@ -46,7 +47,7 @@ func (s *State) syncInstanceManagers() {
 		}
 
 		for _, engine := range []lh.DataEngine{lh.DataEngineV1, lh.DataEngineV2} {
-			if name := instanceManagerName(n.Name, engine); s.InstanceManagers[name] == nil && s.engineWanted(n.Name, engine) {
+			if name := InstanceManagerName(n.Name, engine); s.InstanceManagers[name] == nil && s.engineWanted(n.Name, engine) {
 				s.InstanceManagers[name] = &lh.InstanceManager{
 					ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: instanceManagerLabels(n.Name, engine)},
 					Spec: lh.InstanceManagerSpec{
@@ -204,7 +205,7 @@ func (s *State) syncReplicaProcess(r *lh.Replica) {
 
 	r.Status.OwnerID, r.Status.InstanceManagerName, r.Status.Started = r.Spec.NodeID, "", s.runs(r.Name)
 	if s.runs(r.Name) {
-		r.Status.InstanceManagerName = instanceManagerName(r.Spec.NodeID, r.Spec.DataEngine)
+		r.Status.InstanceManagerName = InstanceManagerName(r.Spec.NodeID, r.Spec.DataEngine)
 	}
 }
 

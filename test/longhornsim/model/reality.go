@@ -273,6 +273,9 @@ func (s *State) alive(node string) bool {
 	return known && m.dead.IsZero() && s.KubeNodes[node] != nil
 }
 
+// Alive is whether the node's machine runs.
+func (s *State) Alive(node string) bool { return s.alive(node) }
+
 // managerUp is whether the longhorn-manager of a node works. What it alone does stays undone otherwise.
 func (s *State) managerUp(node string) bool {
 	return s.alive(node) && !s.Reality.Faults.ManagerDown[node]

@@ -31,7 +31,7 @@ func (s *State) grow(name string, copying rebuild) rebuild {
 	if rate > 0 && copying.done < copying.total {
 		step := max(1, copying.total/progressSteps)
 		next := min(copying.total, (copying.done/step+1)*step)
-		s.wakeAt(s.Now.Add(time.Duration(float64(next-copying.done) / float64(rate) * float64(time.Second)).Truncate(time.Millisecond) + time.Millisecond))
+		s.wakeAt(s.Now.Add(time.Duration(float64(next-copying.done)/float64(rate)*float64(time.Second)).Truncate(time.Millisecond) + time.Millisecond))
 	}
 
 	_ = name

@@ -156,7 +156,7 @@ func (s *State) engineOf(volume string) *lh.Engine {
 
 // instanceManager returns the instance manager of a node and a data engine, or nil.
 func (s *State) instanceManager(node string, engine lh.DataEngine) *lh.InstanceManager {
-	return s.InstanceManagers[instanceManagerName(node, engine)]
+	return s.InstanceManagers[InstanceManagerName(node, engine)]
 }
 
 // disk returns the node and the name of the disk that has a UUID, or nil.

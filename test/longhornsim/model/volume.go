@@ -88,7 +88,16 @@ func (s *State) removeVolume(v *lh.Volume) {
 // newVolume makes the engine and all replicas.
 func (s *State) newVolume(v *lh.Volume) *lh.Engine {
 	v.Status.State, v.Status.Robustness, v.Status.CurrentImage = lh.VolumeCreating, lh.RobustnessUnknown, v.Spec.Image
+	e := s.newVolumeEngine(v)
 
+	for range v.Spec.NumberOfReplicas {
+		s.addReplica(v, e, "")
+	}
+
+	return e
+}
+
+func (s *State) newVolumeEngine(v *lh.Volume) *lh.Engine {
 	e := &lh.Engine{
 		ObjectMeta: metav1.ObjectMeta{Name: v.Name + "-e-0", Namespace: s.Namespace, Labels: map[string]string{labelVolume: v.Name}},
 		Spec: lh.EngineSpec{
@@ -100,10 +109,6 @@ func (s *State) newVolume(v *lh.Volume) *lh.Engine {
 		Status: lh.EngineStatus{InstanceStatus: lh.InstanceStatus{CurrentState: lh.InstanceStopped}},
 	}
 	s.Engines[e.Name] = e
-
-	for range v.Spec.NumberOfReplicas {
-		s.addReplica(v, e, "")
-	}
 
 	return e
 }
@@ -239,7 +244,8 @@ func (s *State) failBeforeRunning(v *lh.Volume, e *lh.Engine) {
 	e.Status.ReplicaModeMap, e.Status.RebuildStatus, e.Status.CurrentReplicaAddressMap = nil, nil, nil
 
 	for _, r := range s.replicasOf(v.Name) {
-		if r.Spec.FailedAt == "" && r.Status.CurrentState == lh.InstanceError {
+		died := r.Status.CurrentState == lh.InstanceRunning && !s.runs(r.Name) && s.alive(r.Spec.NodeID)
+		if r.Spec.FailedAt == "" && (died || r.Status.CurrentState == lh.InstanceError) {
 			s.failReplica(r)
 		}
 	}
