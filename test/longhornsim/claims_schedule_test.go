@@ -263,17 +263,31 @@ var rebuildClaims = []claim{
 		},
 	},
 	{
-		says: "a copy that is slow takes longer, and one that fails is tried five times and given up", source: sourceReplenish + ", FailedReplicaMaxRetryCount",
+		says: "a copy that is slow takes longer", unsourced: "the fault is ours",
 		nodes: twoNodes,
 		check: func(s *subject) {
-			s.faults(func(f *model.Faults) { f.RebuildSlow["slow"], f.RebuildFails["bad"] = 10, true })
-			s.create(longhornsim.NewVolume("slow").On(s.a).Wants(2).AttachedTo(s.a), longhornsim.NewVolume("bad").On(s.a, s.b).AttachedTo(s.a))
-			s.Expect(s.FailReplica(s.ctx, "bad", s.b)).To(Succeed())
+			s.faults(func(f *model.Faults) { f.RebuildSlow["slow"] = 10 })
+			s.create(longhornsim.NewVolume("slow").On(s.a).Wants(2).AttachedTo(s.a))
 			s.advance(20 * time.Second)
 			s.Expect(s.progress("slow")).To(BeNumerically("~", 19, 2))
-			s.advance(20 * time.Minute)
+			s.advance(2 * time.Minute)
 			s.Expect(s.volume("slow").Status.Robustness).To(Equal(lh.RobustnessHealthy))
-			s.Expect(s.volume("bad").Status.Robustness).To(Equal(lh.RobustnessDegraded))
+		},
+	},
+	{
+		says: "a replica that fails while it is rebuilt is tried again after a minute, and given up after five times", source: sourceReplenish + ", FailedReplicaMaxRetryCount; Longhorn controller/volume_controller.go, backoff",
+		nodes: twoNodes,
+		check: func(s *subject) {
+			s.faults(func(f *model.Faults) { f.RebuildFails["data"] = true })
+			s.create(longhornsim.NewVolume("data").On(s.a, s.b).AttachedTo(s.a))
+			name := s.replica("data", s.b).Name
+			s.Expect(s.FailReplica(s.ctx, "data", s.b)).To(Succeed())
+			s.advance(5 * time.Second)
+			s.Expect(s.replica("data", s.b).Spec).To(And(HaveField("RebuildRetryCount", 1), HaveField("FailedAt", Not(BeEmpty()))))
+			s.advance(time.Minute)
+			s.Expect(s.replica("data", s.b).Spec.RebuildRetryCount).To(Equal(2))
+			s.advance(8*time.Minute + time.Second)
+			s.Expect(s.replicas("data")).NotTo(ContainElement(HaveField("Name", name)))
 		},
 	},
 	{

@@ -25,7 +25,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -145,7 +144,7 @@ func Start(ctx context.Context, options Options) (*Sim, error) {
 		return nil, err
 	}
 
-	if err := errors.Join(s.install(ctx)); err != nil {
+	if err := s.install(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("install Longhorn: %w", err), s.Stop())
 	}
 
@@ -362,11 +361,13 @@ func (s *Sim) change(ctx context.Context, change func(*model.State) error) error
 
 	// What the Sim does for Kubernetes, such as to end a pod, may have consequences for Longhorn.
 	for range maxRounds {
-		err := retry.OnError(retry.DefaultBackoff, mayTryAgain, func() (err error) {
-			state, again, err = s.round(ctx, change)
+		var err error
+		for range maxAttempts {
+			if state, again, err = s.round(ctx, change); err == nil || !mayTryAgain(err) {
+				break
+			}
+		}
 
-			return err
-		})
 		if err != nil {
 			return err
 		}
@@ -386,6 +387,9 @@ func (s *Sim) change(ctx context.Context, change func(*model.State) error) error
 
 // maxRounds bounds what Longhorn and Kubernetes have to say to each other at one moment.
 const maxRounds = 20
+
+// maxAttempts bounds how often the Sim begins anew because somebody else has written.
+const maxAttempts = 10
 
 // round reads, decides and writes once. It says whether something was done that may want another one.
 func (s *Sim) round(ctx context.Context, change func(*model.State) error) (*model.State, bool, error) {

@@ -136,7 +136,7 @@ func (s *State) wantsEvictionTicket(v *lh.Volume) bool {
 
 		evicting = true
 
-		if s.evictionIsUseless(v) || (!s.hasPendingReplica(replicas) && len(s.candidates(r, replicas, v)) == 0) {
+		if evictionIsUseless(v) || (!s.hasPendingReplica(replicas) && len(s.candidates(r, replicas, v)) == 0) {
 			return false
 		}
 	}
@@ -145,7 +145,7 @@ func (s *State) wantsEvictionTicket(v *lh.Volume) bool {
 }
 
 // evictionIsUseless is whether a volume's replica cannot move: a strict-local one is where its engine is.
-func (s *State) evictionIsUseless(v *lh.Volume) bool {
+func evictionIsUseless(v *lh.Volume) bool {
 	return v.Spec.DataLocality == lh.DataLocalityStrictLocal
 }
 
@@ -163,6 +163,10 @@ func (s *State) hasPendingReplica(replicas []*lh.Replica) bool {
 // evict makes one more replica for a volume that is healthy and has some to evict. Source: controller/volume_controller.go,
 // EvictReplicas.
 func (s *State) evict(v *lh.Volume, e *lh.Engine, replicas []*lh.Replica, healthy int) {
+	if evictionIsUseless(v) {
+		return
+	}
+
 	for _, r := range replicas {
 		if r.Spec.HealthyAt == "" && r.Spec.FailedAt == "" {
 			return // one at a time

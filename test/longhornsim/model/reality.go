@@ -38,7 +38,14 @@ type Reality struct {
 	rebuilds  map[string]rebuild
 	attaching map[string]time.Time
 	moves     map[string]time.Time
+	backoffs  map[string]backoff
 	names     int
+}
+
+// backoff is until when a failed replica is not used again.
+type backoff struct {
+	until time.Time
+	wait  time.Duration
 }
 
 type diskKey struct{ node, path string }
@@ -80,6 +87,7 @@ func NewReality(pace Pace, mounted func(node, path string) (int64, bool)) *Reali
 		Pace: pace, Mounted: mounted, Faults: NewFaults(),
 		machines: map[string]machine{}, disks: map[diskKey]disk{}, processes: map[string]process{},
 		rebuilds: map[string]rebuild{}, attaching: map[string]time.Time{}, moves: map[string]time.Time{},
+		backoffs: map[string]backoff{},
 	}
 }
 
@@ -88,6 +96,7 @@ func (r *Reality) clone() *Reality {
 	c.Faults = r.Faults.clone()
 	c.machines, c.disks, c.processes = maps.Clone(r.machines), maps.Clone(r.disks), maps.Clone(r.processes)
 	c.rebuilds, c.attaching, c.moves = maps.Clone(r.rebuilds), maps.Clone(r.attaching), maps.Clone(r.moves)
+	c.backoffs = maps.Clone(r.backoffs)
 
 	return &c
 }
@@ -208,7 +217,7 @@ func (s *State) syncReality() {
 			continue
 		}
 
-		r.rebuilds[name] = s.grow(name, copying)
+		r.rebuilds[name] = s.grow(copying)
 	}
 }
 

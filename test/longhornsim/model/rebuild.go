@@ -22,7 +22,7 @@ func (s *State) rate(volume string) int64 {
 }
 
 // grow lets a copy grow by what the time since the last step allows, and notes when to look again.
-func (s *State) grow(name string, copying rebuild) rebuild {
+func (s *State) grow(copying rebuild) rebuild {
 	rate := s.rate(copying.volume)
 	elapsed := s.Now.Sub(copying.at)
 	copying.at = s.Now
@@ -33,8 +33,6 @@ func (s *State) grow(name string, copying rebuild) rebuild {
 		next := min(copying.total, (copying.done/step+1)*step)
 		s.wakeAt(s.Now.Add(time.Duration(float64(next-copying.done)/float64(rate)*float64(time.Second)).Truncate(time.Millisecond) + time.Millisecond))
 	}
-
-	_ = name
 
 	return copying
 }
@@ -65,7 +63,7 @@ func (s *State) beginRebuild(v *lh.Volume, r, from *lh.Replica) {
 	}
 
 	s.Reality.rebuilds[r.Name] = rebuild{volume: v.Name, from: from.Name, total: max(1, total), at: s.Now}
-	s.Reality.rebuilds[r.Name] = s.grow(r.Name, s.Reality.rebuilds[r.Name])
+	s.Reality.rebuilds[r.Name] = s.grow(s.Reality.rebuilds[r.Name])
 }
 
 // syncRebuilds moves the copies that are made: they begin when their node has a place for them, and become RW when they are

@@ -197,6 +197,7 @@ func (s *State) syncAttached(v *lh.Volume, e *lh.Engine) {
 		case lh.ModeRW:
 			if r.Spec.HealthyAt == "" {
 				r.Spec.HealthyAt, r.Spec.RebuildRetryCount = s.stamp(), 0
+				delete(s.Reality.backoffs, r.Name)
 			}
 
 			if r.Spec.LastHealthyAt == "" || r.Spec.LastHealthyAt < r.Spec.HealthyAt {
@@ -311,7 +312,7 @@ func (s *State) replenish(v *lh.Volume, e *lh.Engine, affinity string) {
 		return
 	}
 
-	if r := s.reuse(v, affinity); r != nil {
+	if r := s.reuse(v, affinity); r != nil && s.retry(r.Name) {
 		r.Spec.FailedAt, r.Spec.HealthyAt = "", ""
 		r.Spec.RebuildRetryCount++
 
@@ -328,7 +329,32 @@ func (s *State) replenish(v *lh.Volume, e *lh.Engine, affinity string) {
 		return
 	}
 
-	s.schedule(s.addReplica(v, e, affinity), v)
+	r := s.addReplica(v, e, affinity)
+	// One that fails before it has any data is of no use, and not tried again.
+	r.Spec.RebuildRetryCount = maxRebuildRetries
+	s.schedule(r, v)
+}
+
+// Between two attempts with one replica lies a time that grows to this (volume_controller.go, backoff).
+const (
+	firstBackoff = time.Minute
+	maxBackoff   = 3 * time.Minute
+)
+
+// retry is whether a failed replica may be tried again now.
+func (s *State) retry(name string) bool {
+	b := s.Reality.backoffs[name]
+	if s.Now.Before(b.until) {
+		s.wakeAt(b.until)
+
+		return false
+	}
+
+	b.wait = min(maxBackoff, max(firstBackoff, 2*b.wait))
+	b.until = s.Now.Add(b.wait)
+	s.Reality.backoffs[name] = b
+
+	return true
 }
 
 // missing is how many replicas the volume lacks; those that shall go do not count. Source: getReplenishReplicasCount.
