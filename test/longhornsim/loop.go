@@ -92,7 +92,7 @@ func (s *Sim) reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Res
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if _, real := s.options.Clock.(clock.RealClock); !real || s.wake.IsZero() {
+	if _, passes := s.options.Clock.(clock.RealClock); !passes || s.wake.IsZero() {
 		return reconcile.Result{}, nil
 	}
 

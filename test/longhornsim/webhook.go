@@ -198,7 +198,7 @@ func (w *webhook) Handle(ctx context.Context, request admission.Request) admissi
 
 	err = w.judge(state, request)
 
-	var refusal *model.Refusal
+	var refusal *model.RefusalError
 
 	switch {
 	case err == nil:

@@ -12,16 +12,18 @@ import (
 	lh "github.com/maesh-dev/ichor/test/longhornsim/api/v1beta2"
 )
 
-// Refusal is why Longhorn's webhook refuses a request.
-type Refusal struct {
+// RefusalError is why Longhorn's webhook refuses a request.
+type RefusalError struct {
 	// Later is whether the same request may be granted later: the answer is Forbidden then, and Invalid otherwise.
 	Later   bool
 	Message string
 }
 
-func (r *Refusal) Error() string { return r.Message }
+func (r *RefusalError) Error() string { return r.Message }
 
-func refuse(format string, args ...any) error { return &Refusal{Message: fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error {
+	return &RefusalError{Message: fmt.Sprintf(format, args...)}
+}
 
 // CheckNodeCreation is what the webhook says of a new Longhorn node. Source: webhook/resources/node/validator.go, Create.
 func (s *State) CheckNodeCreation(n *lh.Node) error {
@@ -43,7 +45,7 @@ func (s *State) CheckNodeUpdate(old, n *lh.Node) error {
 	}
 
 	if !disksSynced(old) {
-		return &Refusal{Later: true, Message: fmt.Sprintf("spec and status of disks on node %s are being syncing and please retry later", n.Name)}
+		return &RefusalError{Later: true, Message: fmt.Sprintf("spec and status of disks on node %s are being syncing and please retry later", n.Name)}
 	}
 
 	if err := validTags(n.Spec.Tags); err != nil {

@@ -65,9 +65,19 @@ func (s *State) Unusable() []string {
 
 // Inconsistent returns what cannot be, if the rules of this package are right.
 func (s *State) Inconsistent() []string {
-	var faults []string
+	faults := slices.Concat(s.wrongEngines(), s.wrongModes(), s.overfullDisks())
 
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	for _, im := range sorted(s.InstanceManagers) {
+		if im.Status.CurrentState == lh.ManagerRunning && s.Budgets[im.Name] == nil && !s.cordoned(im.Spec.NodeID) && !s.on(SettingClusterAutoscaler) {
+			faults = append(faults, fmt.Sprintf("instance manager %s of node %s has no disruption budget", im.Name, im.Spec.NodeID))
+		}
+	}
+
+	return faults
+}
+
+func (s *State) wrongEngines() []string {
+	var faults []string
 
 	for _, v := range sorted(s.Volumes) {
 		engines := 0
@@ -79,32 +89,32 @@ func (s *State) Inconsistent() []string {
 		}
 
 		if engines > 1 && !migrating(v) {
-			fault("volume %s has %d engines that run", v.Name, engines)
+			faults = append(faults, fmt.Sprintf("volume %s has %d engines that run", v.Name, engines))
 		}
 
 		if v.Status.State == lh.VolumeDetached && engines > 0 {
-			fault("volume %s is detached, and its engine runs", v.Name)
+			faults = append(faults, fmt.Sprintf("volume %s is detached, and its engine runs", v.Name))
 		}
 	}
+
+	return faults
+}
+
+func (s *State) wrongModes() []string {
+	var faults []string
 
 	for _, e := range sorted(s.Engines) {
 		for name, mode := range e.Status.ReplicaModeMap {
 			r := s.Replicas[name]
 			if r == nil {
-				fault("engine %s has a replica %s that is not there", e.Name, name)
+				faults = append(faults, fmt.Sprintf("engine %s has a replica %s that is not there", e.Name, name))
 			} else if mode == lh.ModeRW && (r.Spec.HealthyAt == "" || r.Spec.FailedAt != "") {
-				fault("engine %s reads replica %s, which is not healthy", e.Name, name)
+				faults = append(faults, fmt.Sprintf("engine %s reads replica %s, which is not healthy", e.Name, name))
 			}
 		}
 	}
 
-	for _, im := range sorted(s.InstanceManagers) {
-		if im.Status.CurrentState == lh.ManagerRunning && s.Budgets[im.Name] == nil && !s.cordoned(im.Spec.NodeID) && !s.on(SettingClusterAutoscaler) {
-			fault("instance manager %s of node %s has no disruption budget", im.Name, im.Spec.NodeID)
-		}
-	}
-
-	return append(faults, s.overfullDisks()...)
+	return faults
 }
 
 func (s *State) overfullDisks() []string {
