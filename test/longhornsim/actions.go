@@ -98,10 +98,7 @@ func (s *Sim) PutDisk(ctx context.Context, node, at string) error {
 
 // SetDisk says how large the disk at a path of a node is; 0 is none.
 func (s *Sim) SetDisk(node, at string, size int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	s.sizes[node+":"+path.Clean(at)] = size
+	s.sizes.Store(node+":"+path.Clean(at), size)
 }
 
 // SetWebhookDown has the webhook cut every connection, as while longhorn-manager's pods roll.

@@ -71,9 +71,11 @@ type Sim struct {
 	client client.Client
 	user   client.Client
 
+	// sizes of disks, by node and path. States that were handed out read them too.
+	sizes sync.Map
+
 	mu         sync.Mutex
 	reality    *model.Reality
-	sizes      map[string]int64
 	violations []string
 	wake       time.Time
 
@@ -140,7 +142,7 @@ func newSim(options Options) (*Sim, error) {
 		options.Pace.DeltaPercent = defaultDelta
 	}
 
-	s := &Sim{options: options, sizes: map[string]int64{}}
+	s := &Sim{options: options}
 	s.reality = model.NewReality(options.Pace, s.mounted)
 
 	var err error
@@ -163,7 +165,9 @@ func (s *Sim) userName() string {
 }
 
 func (s *Sim) mounted(node, at string) (int64, bool) {
-	if size, said := s.sizes[node+":"+path.Clean(at)]; said {
+	if said, there := s.sizes.Load(node + ":" + path.Clean(at)); there {
+		size, _ := said.(int64) // nothing else is stored
+
 		return size, size > 0
 	}
 
