@@ -29,7 +29,7 @@ import (
 )
 
 // wait bounds every wait of these tests; it is never reached by a test that passes.
-const wait = time.Minute
+const wait = 3 * time.Minute
 
 // claim is something that Longhorn does, with the source that says so.
 type claim struct {

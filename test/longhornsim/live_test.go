@@ -25,7 +25,7 @@ func TestLive(t *testing.T) {
 	t.Parallel()
 
 	g, id := NewWithT(t), fmt.Sprintf("t%d", count.Add(1))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*wait)
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
 	t.Cleanup(cancel)
 
 	sim, err := longhornsim.Start(ctx, longhornsim.Options{
