@@ -10,9 +10,13 @@ import (
 	"sync"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -155,9 +159,33 @@ func newSim(options Options) (*Sim, error) {
 	config.Impersonate = rest.ImpersonationConfig{UserName: s.userName(), Groups: []string{"system:masters"}}
 	config.QPS = -1
 
-	s.client, err = client.New(config, client.Options{Scheme: NewScheme()})
+	s.client, err = client.New(config, client.Options{Scheme: NewScheme(), Mapper: mapper()})
 
 	return s, err
+}
+
+// mapper knows the kinds that the Sim itself reads and writes, so that it need not ask the API server.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+
+	for _, kind := range []string{
+		"BackingImage", "Engine", "EngineImage", "InstanceManager", "Node", "Replica", "Setting", "Shard", "ShardGroup", "ShareManager",
+		"Volume", "VolumeAttachment",
+	} {
+		m.Add(lh.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+
+	for _, kind := range []string{"Namespace", "Node", "PersistentVolume"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+
+	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	m.Add(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), meta.RESTScopeNamespace)
+	m.Add(storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), meta.RESTScopeRoot)
+	m.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
+	m.Add(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), meta.RESTScopeRoot)
+
+	return m
 }
 
 func (s *Sim) userName() string {
