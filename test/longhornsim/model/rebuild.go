@@ -9,7 +9,7 @@ import (
 )
 
 // progressSteps is in how many steps the progress of a copy is shown.
-const progressSteps = 10
+const progressSteps = 4
 
 // rate is how many bytes of a volume's new copy are made in a second; none if it stalls.
 func (s *State) rate(volume string) int64 {
