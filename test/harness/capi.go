@@ -116,7 +116,7 @@ func (mc *ManagementCluster) startCAPICore(ctx context.Context, core *capiCore) 
 	if err != nil {
 		return err
 	}
-	healthPort, err := mc.ports.reserve()
+	healthPort, err := mc.ports.Port()
 	if err != nil {
 		return err
 	}
@@ -127,13 +127,13 @@ func (mc *ManagementCluster) startCAPICore(ctx context.Context, core *capiCore) 
 			"--leader-elect=false",
 			"--diagnostics-address=127.0.0.1:0",
 			"--insecure-diagnostics=true",
-			"--health-addr=" + loopback(healthPort),
+			"--health-addr=" + loopbackAddress(healthPort),
 			"--webhook-port=" + strconv.Itoa(core.webhooks.Port),
 			"--webhook-cert-dir=" + core.webhooks.CertDir,
 			"--feature-gates=" + featureGates(mc.options.CAPIFeatureGates),
 		},
 		env:   []string{"POD_NAMESPACE=" + capiNamespace, "POD_NAME=" + tools.CAPICore},
-		ready: answers("http://"+loopback(healthPort)+"/readyz", nil),
+		ready: answers("http://"+loopbackAddress(healthPort)+"/readyz", nil),
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/maesh-dev/ichor/test/loopback"
 	"github.com/maesh-dev/ichor/test/pods"
 	"github.com/maesh-dev/ichor/test/tools"
 )
@@ -73,7 +74,7 @@ type ManagementCluster struct {
 	logDir  string
 	paths   map[string]string
 	ca      *authority
-	ports   portReservations
+	ports   loopback.Reservations
 
 	serverURL  string
 	etcdURL    string
@@ -263,7 +264,7 @@ func (mc *ManagementCluster) Stop() error {
 	for _, proc := range slices.Backward(mc.processes) {
 		errs = append(errs, proc.stop())
 	}
-	errs = append(errs, mc.ports.release())
+	errs = append(errs, mc.ports.Release())
 	if mc.options.Dir == "" && mc.dir != "" {
 		errs = append(errs, os.RemoveAll(mc.dir))
 	}

@@ -53,16 +53,16 @@ var managementControllers = []string{
 }
 
 func (mc *ManagementCluster) startEtcd(ctx context.Context) error {
-	clientPort, err := mc.ports.reserve()
+	clientPort, err := mc.ports.Port()
 	if err != nil {
 		return err
 	}
-	peerPort, err := mc.ports.reserve()
+	peerPort, err := mc.ports.Port()
 	if err != nil {
 		return err
 	}
-	mc.etcdURL = "http://" + loopback(clientPort)
-	peerURL := "http://" + loopback(peerPort)
+	mc.etcdURL = "http://" + loopbackAddress(clientPort)
+	peerURL := "http://" + loopbackAddress(peerPort)
 	return mc.run(ctx, program{
 		name: tools.Etcd, path: mc.paths[tools.Etcd], grace: componentGrace,
 		args: []string{
@@ -82,11 +82,11 @@ func (mc *ManagementCluster) startEtcd(ctx context.Context) error {
 }
 
 func (mc *ManagementCluster) startAPIServer(ctx context.Context) error {
-	port, err := mc.ports.reserve()
+	port, err := mc.ports.Port()
 	if err != nil {
 		return err
 	}
-	mc.serverURL = "https://" + loopback(port)
+	mc.serverURL = "https://" + loopbackAddress(port)
 	serving, err := mc.ca.serving("kube-apiserver")
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (mc *ManagementCluster) startControllerManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	port, err := mc.ports.reserve()
+	port, err := mc.ports.Port()
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (mc *ManagementCluster) startControllerManager(ctx context.Context) error {
 			"--service-account-private-key-file=" + filepath.Join(mc.dir, serviceAccountKeyFile),
 			"--root-ca-file=" + mc.caFile(),
 		},
-		ready: answers("https://"+loopback(port)+"/healthz", mc.ca),
+		ready: answers("https://"+loopbackAddress(port)+"/healthz", mc.ca),
 	})
 }
 

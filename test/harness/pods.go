@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/maesh-dev/ichor/test/certmanager"
+	"github.com/maesh-dev/ichor/test/loopback"
 	"github.com/maesh-dev/ichor/test/pods"
 )
 
@@ -47,7 +48,7 @@ func (mc *ManagementCluster) startPods(ctx context.Context) error {
 	runner, err := pods.Start(ctx, pods.Options{
 		Config: mc.Config(), Images: mc.options.Images,
 		Dir: filepath.Join(mc.dir, "pods"), LogDir: mc.logDir,
-		ReservePort: mc.ports.reserve, ReserveExclusive: reserveExclusive,
+		ReservePort: mc.ports.Port, ReserveExclusive: loopback.WaitForPort,
 	})
 	if err != nil {
 		return err

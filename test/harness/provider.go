@@ -89,17 +89,17 @@ type Provider struct {
 // StartProvider starts a manager and waits until it is ready: its webhooks answer; whether it leads is another matter. The
 // cluster's Stop ends it if nothing else has.
 func (mc *ManagementCluster) StartProvider(ctx context.Context, options ProviderOptions) (*Provider, error) {
-	health, err := mc.ports.reserve()
+	health, err := mc.ports.Port()
 	if err != nil {
 		return nil, err
 	}
-	diagnostics, err := mc.ports.reserve()
+	diagnostics, err := mc.ports.Port()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
-	ready := answers("http://"+loopback(health)+"/readyz", nil)
+	ready := answers("http://"+loopbackAddress(health)+"/readyz", nil)
 	if options.Unready {
 		ready = func(context.Context) error { return nil }
 	}
@@ -107,8 +107,8 @@ func (mc *ManagementCluster) StartProvider(ctx context.Context, options Provider
 		name: options.Name, path: options.Program, grace: providerGrace, env: options.Env,
 		args: append([]string{
 			"--kubeconfig=" + options.Kubeconfig,
-			"--health-addr=" + loopback(health),
-			"--diagnostics-address=" + loopback(diagnostics),
+			"--health-addr=" + loopbackAddress(health),
+			"--diagnostics-address=" + loopbackAddress(diagnostics),
 			"--webhook-port=" + strconv.Itoa(options.Webhooks.Port),
 			"--webhook-cert-dir=" + options.Webhooks.CertDir,
 		}, options.Args...),
@@ -117,7 +117,7 @@ func (mc *ManagementCluster) StartProvider(ctx context.Context, options Provider
 	if err != nil {
 		return nil, err
 	}
-	provider := &Provider{process: proc, HealthURL: "http://" + loopback(health), DiagnosticsAddress: loopback(diagnostics)}
+	provider := &Provider{process: proc, HealthURL: "http://" + loopbackAddress(health), DiagnosticsAddress: loopbackAddress(diagnostics)}
 	mc.mu.Lock()
 	defer mc.mu.Unlock()
 	mc.providers = append(mc.providers, provider)

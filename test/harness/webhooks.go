@@ -23,7 +23,7 @@ type WebhookServer struct {
 // NewWebhookServer prepares for a manager in this or another process. It does what cert-manager does in an installation: the certificate is
 // signed by the authority that PointWebhooks gives to the API server.
 func (mc *ManagementCluster) NewWebhookServer(name string) (WebhookServer, error) {
-	port, err := mc.ports.reserve()
+	port, err := mc.ports.Port()
 	if err != nil {
 		return WebhookServer{}, err
 	}
@@ -72,7 +72,7 @@ func (mc *ManagementCluster) pointWebhooks(configuration *unstructured.Unstructu
 				configuration.GetKind(), configuration.GetName(), i, err)
 		}
 		webhook["clientConfig"] = map[string]any{
-			"url":      "https://" + loopback(port) + path,
+			"url":      "https://" + loopbackAddress(port) + path,
 			"caBundle": mc.ca.base64(),
 		}
 	}

@@ -8,7 +8,8 @@
 //   - the API server is reached as the Pod's ServiceAccount, with a token that is bound to the Pod, as in a cluster;
 //   - Secrets that are mounted are files, and follow the Secret;
 //   - readiness and liveness probes are asked as they say, and make the Pod ready, restarted or neither;
-//   - a Pod that is deleted has its process asked to end, and killed after the grace period.
+//   - a Pod that is deleted has its process asked to end, and killed after the grace period; also one that is deleted without
+//     grace, and is gone before its process.
 //
 // A process shares files and ports with the machine, which a container does not, so flags follow the arguments: the addresses of
 // the health and diagnostics endpoints get the Pod's IP, a loopback address of its own; the webhooks, which cannot be bound to an

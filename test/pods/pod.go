@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/maesh-dev/ichor/test/process"
 )
@@ -55,14 +56,48 @@ type pod struct {
 	// webhookPort is the port of the process that stands for the container's port of webhooks.
 	webhookPort int
 
-	mu       sync.Mutex
-	process  *process.Process
-	release  []func() error
-	state    state
+	// name of the Pod.
+	name client.ObjectKey
+
+	mu      sync.Mutex
+	process *process.Process
+	release []func() error
+	state   state
+	// served is set when the process has been ready: from then on its liveness is asked.
+	served              bool
+	readiness, liveness probeState
+	retryAt             time.Time
+	stopped             bool
+}
+
+// probeState is how a probe has fared.
+type probeState struct {
 	failures int
-	probed   time.Time
-	retryAt  time.Time
-	stopped  bool
+	asked    time.Time
+}
+
+// due tells whether the probe's period is over, and begins the next.
+func (s *probeState) due(probe *corev1.Probe) bool {
+	if time.Since(s.asked) < period(probe) {
+		return false
+	}
+
+	s.asked = time.Now()
+
+	return true
+}
+
+// failed counts failures in a row, and tells whether they are as many as the probe has patience for.
+func (s *probeState) failed(probe *corev1.Probe, success bool) bool {
+	if success {
+		s.failures = 0
+
+		return false
+	}
+
+	s.failures++
+
+	return s.failures >= threshold(probe)
 }
 
 func newPod(r *Runner, object *corev1.Pod) (*pod, error) {
@@ -72,7 +107,7 @@ func newPod(r *Runner, object *corev1.Pod) (*pod, error) {
 	}
 
 	return &pod{
-		runner: r, webhookPort: port,
+		runner: r, webhookPort: port, name: client.ObjectKeyFromObject(object),
 		dir: filepath.Join(r.options.Dir, object.Namespace, object.Name),
 		// No other Pod on this machine has the port, so none has the address.
 		ip: net.IPv4(127, 200, byte(port>>8), byte(port)).String(),
@@ -130,7 +165,7 @@ func (p *pod) ended(message string) {
 	delay := min(time.Second<<min(p.state.restarts, 4), maxRestartDelay)
 	p.process = nil
 	p.retryAt = time.Now().Add(delay)
-	p.failures = 0
+	p.served, p.readiness, p.liveness = false, probeState{}, probeState{}
 	p.state = state{waiting: "CrashLoopBackOff", message: message, restarts: p.state.restarts + 1}
 }
 
@@ -152,39 +187,30 @@ func waitingFor(err error, before state) state {
 	return state{waiting: reason, message: err.Error(), restarts: before.restarts}
 }
 
-// probe asks readiness and, of a process that was ready, liveness: on a busy machine, a start may take longer than a probe has patience.
+// probe asks readiness and liveness, each in its own period, and takes either back after as many failures as the probe says.
+// Liveness is not asked before the process was ready: on a busy machine, a start may take longer than the probe has patience.
 func (p *pod) probe(ctx context.Context, container *corev1.Container) {
-	if !p.state.ready {
-		p.state.ready = p.ask(ctx, container, container.ReadinessProbe)
+	switch probe := container.ReadinessProbe; {
+	case !p.state.ready:
+		p.state.ready = p.ask(ctx, container, probe)
+		p.readiness = probeState{asked: time.Now()}
+	case p.readiness.due(probe):
+		p.state.ready = !p.readiness.failed(probe, p.ask(ctx, container, probe))
+	}
 
-		if p.state.ready {
-			p.probed = time.Now()
-		}
+	p.served = p.served || p.state.ready
 
+	probe := container.LivenessProbe
+	if !p.served || !p.liveness.due(probe) || !p.liveness.failed(probe, p.ask(ctx, container, probe)) {
 		return
 	}
 
-	if time.Since(p.probed) < period(container.ReadinessProbe) {
-		return
+	message := "the liveness probe failed"
+	if err := p.process.Stop(); err != nil {
+		message = err.Error()
 	}
 
-	p.probed = time.Now()
-	p.state.ready = p.ask(ctx, container, container.ReadinessProbe)
-
-	if p.ask(ctx, container, container.LivenessProbe) {
-		p.failures = 0
-
-		return
-	}
-
-	if p.failures++; p.failures >= threshold(container.LivenessProbe) {
-		message := "the liveness probe failed"
-		if err := p.process.Stop(); err != nil {
-			message = err.Error()
-		}
-
-		p.ended(message)
-	}
+	p.ended(message)
 }
 
 func period(probe *corev1.Probe) time.Duration {

@@ -146,8 +146,17 @@ func (r *Runner) Kill(ctx context.Context, name client.ObjectKey) error {
 // Reconcile has the process of a Pod be what the Pod says.
 func (r *Runner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	object := &corev1.Pod{}
-	if err := r.Get(ctx, request.NamespacedName, object); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+
+	err := r.Get(ctx, request.NamespacedName, object)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+
+	// A Pod that was deleted without grace is gone before its process, and another of its name may have come.
+	r.endOthers(ctx, request.NamespacedName, object.UID)
+
+	if err != nil {
+		return ctrl.Result{}, nil
 	}
 
 	if object.DeletionTimestamp != nil {
@@ -188,18 +197,43 @@ func (r *Runner) podOf(object *corev1.Pod) (*pod, error) {
 	return p, nil
 }
 
-// end stops the process of a Pod that is deleted, and lets the Pod go.
-func (r *Runner) end(ctx context.Context, object *corev1.Pod) error {
+// endOthers stops the processes of Pods that had a name, but for the Pod that has it now.
+func (r *Runner) endOthers(ctx context.Context, name client.ObjectKey, now types.UID) {
 	r.mu.Lock()
-	p, ok := r.pods[object.UID]
-	delete(r.pods, object.UID)
-	r.mu.Unlock()
 
-	if ok {
-		if err := p.stop(); err != nil {
-			ctrl.LoggerFrom(ctx).Info("The process had ended before", "error", err.Error())
+	var gone []types.UID
+
+	for uid, p := range r.pods {
+		if p.name == name && uid != now {
+			gone = append(gone, uid)
 		}
 	}
+	r.mu.Unlock()
+
+	for _, uid := range gone {
+		r.endProcess(ctx, uid)
+	}
+}
+
+// endProcess stops the process of a Pod, if there is one.
+func (r *Runner) endProcess(ctx context.Context, uid types.UID) {
+	r.mu.Lock()
+	p, ok := r.pods[uid]
+	delete(r.pods, uid)
+	r.mu.Unlock()
+
+	if !ok {
+		return
+	}
+
+	if err := p.stop(); err != nil {
+		ctrl.LoggerFrom(ctx).Info("The process had ended before", "error", err.Error())
+	}
+}
+
+// end stops the process of a Pod that is deleted, and lets the Pod go.
+func (r *Runner) end(ctx context.Context, object *corev1.Pod) error {
+	r.endProcess(ctx, object.UID)
 
 	return client.IgnoreNotFound(r.Delete(ctx, object, client.GracePeriodSeconds(0), client.Preconditions{UID: &object.UID}))
 }

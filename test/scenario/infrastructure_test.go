@@ -6,38 +6,39 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/maesh-dev/ichor/test/builder"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	"github.com/maesh-dev/ichor/test/scenario"
 	"github.com/maesh-dev/ichor/test/stage"
 	"github.com/maesh-dev/ichor/test/talossim"
 )
 
 // What Cluster API's contract for infrastructure providers asks for, as the core manager sees it.
 func TestInfrastructureContract(t *testing.T) {
-	s := newScenario(t)
+	s := suite.New(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light"))
+	s.Create(builder.Cluster(scenario.Cluster).Light())
 
 	object := &infrav1.SimCluster{}
-	s.patch(object, "c", func() {
+	s.Patch(object, scenario.Cluster, func() {
 		object.Spec.FailureDomains = []clusterv1.FailureDomain{{Name: "rack-1", ControlPlane: new(true)}, {Name: "rack-2", ControlPlane: new(false)}}
 	})
 
 	cluster := &clusterv1.Cluster{}
 	s.Eventually(func(g Gomega) {
-		g.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
-		g.Expect(ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false)).To(BeTrue(), describe(cluster))
+		g.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), cluster)).To(Succeed())
+		g.Expect(ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false)).To(BeTrue(), scenario.Describe(cluster))
 		g.Expect(cluster.Status.FailureDomains).To(HaveLen(2))
-		g.Expect(conditions.IsTrue(cluster, clusterv1.ClusterInfrastructureReadyCondition)).To(BeTrue(), describe(cluster))
+		g.Expect(conditions.IsTrue(cluster, clusterv1.ClusterInfrastructureReadyCondition)).To(BeTrue(), scenario.Describe(cluster))
 	}).Should(Succeed())
-	s.Expect(s.Client.Get(s.ctx, s.key("c"), object)).To(Succeed())
+	s.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), object)).To(Succeed())
 	s.Expect(cluster.Spec.ControlPlaneEndpoint).To(Equal(clusterv1.APIEndpoint{
 		Host: object.Spec.ControlPlaneEndpoint.Host, Port: object.Spec.ControlPlaneEndpoint.Port,
 	}))
@@ -45,61 +46,61 @@ func TestInfrastructureContract(t *testing.T) {
 
 	before := object.DeepCopy()
 	object.Spec.ControlPlaneEndpoint.Port = 7443
-	s.Expect(s.Client.Patch(s.ctx, object, client.MergeFrom(before))).To(MatchError(ContainSubstring("the endpoint of a cluster cannot be changed")))
+	s.Expect(s.Client.Patch(s.Ctx, object, client.MergeFrom(before))).To(MatchError(ContainSubstring("the endpoint of a cluster cannot be changed")))
 
-	s.create(controlPlaneYAML("cp1", "{}"))
+	s.Create(builder.ControlPlaneMachine(scenario.Cluster, "cp1"))
 
 	machine := &clusterv1.Machine{}
-	s.patch(machine, "cp1", func() { machine.Spec.FailureDomain = "rack-1" })
+	s.Patch(machine, "cp1", func() { machine.Spec.FailureDomain = "rack-1" })
 
-	running := s.ready("cp1", infrav1.RunningReason)
+	running := s.Ready("cp1", infrav1.RunningReason)
 	s.Expect(running.Finalizers).To(ConsistOf(infrav1.MachineFinalizer))
-	s.Expect(running.Spec.ProviderID).To(HavePrefix("sim:///" + s.namespace + "/cp1/"))
+	s.Expect(running.Spec.ProviderID).To(HavePrefix("sim:///" + s.Namespace + "/cp1/"))
 	s.Eventually(func(g Gomega) {
-		g.Expect(s.Client.Get(s.ctx, s.key("cp1"), machine)).To(Succeed())
+		g.Expect(s.Client.Get(s.Ctx, s.Key("cp1"), machine)).To(Succeed())
 		g.Expect(machine.Spec.ProviderID).To(Equal(running.Spec.ProviderID))
 		g.Expect(machine.Status.Addresses).To(Equal(clusterv1.MachineAddresses(running.Status.Addresses)))
 		g.Expect(machine.Status.FailureDomain).To(Equal("rack-1"))
-		g.Expect(conditions.IsTrue(machine, clusterv1.MachineInfrastructureReadyCondition)).To(BeTrue(), describe(machine))
+		g.Expect(conditions.IsTrue(machine, clusterv1.MachineInfrastructureReadyCondition)).To(BeTrue(), scenario.Describe(machine))
 	}).Should(Succeed())
 	s.Expect(running.Status.Addresses).To(ConsistOf(
 		HaveField("Type", clusterv1.MachineInternalIP), clusterv1.MachineAddress{Type: clusterv1.MachineHostName, Address: "cp1"}))
 
-	s.deleteCluster()
+	s.DeleteCluster()
 }
 
 // A paused machine is left alone, and says so.
 func TestPausedMachine(t *testing.T) {
-	s := newScenario(t)
+	s := suite.New(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light") + "---" + controlPlaneYAML("cp1", "{}"))
-	s.ready("cp1", infrav1.RunningReason)
+	s.Create(builder.Cluster(scenario.Cluster).Light(), builder.ControlPlaneMachine(scenario.Cluster, "cp1"))
+	s.Ready("cp1", infrav1.RunningReason)
 
 	object := &infrav1.SimMachine{}
-	s.patch(object, "cp1", func() {
+	s.Patch(object, "cp1", func() {
 		object.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 		object.Spec.Power = infrav1.PowerOff
 	})
 	s.Eventually(func(g Gomega) {
-		g.Expect(conditions.IsTrue(s.simMachine(g, "cp1"), clusterv1.PausedCondition)).To(BeTrue())
+		g.Expect(conditions.IsTrue(s.SimMachine(g, "cp1"), clusterv1.PausedCondition)).To(BeTrue())
 	}).Should(Succeed())
 
-	machine, err := s.Machine(s.ctx, s.key("cp1"))
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(machine.Node.On()).To(BeTrue())
+	node := s.Node("cp1")
+	// A machine is looked at every other second, and at each change.
+	s.Consistently(node.On, "5s").Should(BeTrue())
 
-	s.patch(object, "cp1", func() { delete(object.Annotations, clusterv1.PausedAnnotation) })
-	s.ready("cp1", infrav1.PoweredOffReason)
-	s.Expect(machine.Node.On()).To(BeFalse())
+	s.Patch(object, "cp1", func() { delete(object.Annotations, clusterv1.PausedAnnotation) })
+	s.Ready("cp1", infrav1.PoweredOffReason)
+	s.Expect(node.On()).To(BeFalse())
 }
 
 // An infrastructure that somebody else manages is not touched.
 func TestExternallyManagedCluster(t *testing.T) {
-	s := newScenario(t)
+	s := suite.New(t)
 	t.Parallel()
 
-	s.create(`
+	s.CreateYAML(`
 apiVersion: infrastructure.ichor.maesh.dev/v1alpha1
 kind: SimCluster
 metadata: {name: c, annotations: {cluster.x-k8s.io/managed-by: somebody}}
@@ -113,19 +114,19 @@ spec:
 
 	object := &infrav1.SimCluster{}
 	s.Eventually(func(g Gomega) {
-		g.Expect(s.Client.Get(s.ctx, s.key("c"), object)).To(Succeed())
+		g.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), object)).To(Succeed())
 		g.Expect(object.OwnerReferences).NotTo(BeEmpty(), "Cluster API has not taken it over")
 	}).Should(Succeed())
 
 	// Another cluster, created later, has been served: so this one has been looked at.
-	other := newScenario(t)
-	other.create(clusterYAML("Light"))
+	other := suite.New(t)
+	other.Create(builder.Cluster(scenario.Cluster).Light())
 	other.Eventually(func(g Gomega) {
 		served := &infrav1.SimCluster{}
-		g.Expect(s.Client.Get(s.ctx, other.key("c"), served)).To(Succeed())
+		g.Expect(s.Client.Get(s.Ctx, other.Key(scenario.Cluster), served)).To(Succeed())
 		g.Expect(conditions.IsTrue(served, infrav1.ReadyCondition)).To(BeTrue())
 	}).Should(Succeed())
-	s.Expect(s.Client.Get(s.ctx, s.key("c"), object)).To(Succeed())
+	s.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), object)).To(Succeed())
 	s.Expect(object.Finalizers).To(BeEmpty())
 	s.Expect(object.Status.Conditions).To(BeEmpty())
 	s.Expect(object.Spec.ControlPlaneEndpoint).To(BeZero())
@@ -133,71 +134,75 @@ spec:
 
 // Faults and power are changed on machines that run.
 func TestFaultsAtRunTime(t *testing.T) {
-	s := newScenario(t)
+	s := suite.New(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light") + "---" + controlPlaneYAML("cp1", "{image: 'ghcr.io/siderolabs/installer:v1.14.0'}"))
-	s.ready("cp1", infrav1.RunningReason)
+	s.Create(builder.Cluster(scenario.Cluster).Light(), builder.ControlPlaneMachine(scenario.Cluster, "cp1").Sim(infrav1.SimMachineSpec{Image: "ghcr.io/siderolabs/installer:v1.14.0"}))
+	s.Ready("cp1", infrav1.RunningReason)
 
-	machine, err := s.Machine(s.ctx, s.key("cp1"))
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(machine.Node.Version()).To(Equal("v1.14.0"))
+	node := s.Node("cp1")
+	s.Expect(node.Version()).To(Equal("v1.14.0"))
 
 	object := &infrav1.SimMachine{}
-	s.patch(object, "cp1", func() { object.Spec.Faults = infrav1.Faults{BootFails: ":v1.14.0", LeaveFails: "no"} })
-	s.Eventually(func() talossim.Faults { return machine.Node.Faults() }).Should(Equal(talossim.Faults{BootFails: ":v1.14.0", LeaveFails: "no"}))
+	s.Patch(object, "cp1", func() { object.Spec.Faults = infrav1.Faults{BootFails: ":v1.14.0", LeaveFails: "no"} })
+	s.Eventually(func() talossim.Faults { return node.Faults() }).Should(Equal(talossim.Faults{BootFails: ":v1.14.0", LeaveFails: "no"}))
 
-	c, err := stage.Talos(s.ctx, s.Client, s.key("c"), machine.Node.Address())
+	c, err := stage.Talos(s.Ctx, s.Client, s.Key(scenario.Cluster), node.Address())
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(c.Reboot(s.ctx)).To(Succeed())
-	s.ready("cp1", infrav1.BootFailedReason)
+	s.Expect(c.Reboot(s.Ctx)).To(Succeed())
+	s.Ready("cp1", infrav1.BootFailedReason)
 	s.Expect(c.Close()).To(Succeed())
 
-	s.patch(object, "cp1", func() { object.Spec.Faults, object.Spec.Power = infrav1.Faults{}, infrav1.PowerOff })
-	s.ready("cp1", infrav1.PoweredOffReason)
-	s.patch(object, "cp1", func() { object.Spec.Power = infrav1.PowerOn })
-	s.ready("cp1", infrav1.RunningReason)
+	s.Patch(object, "cp1", func() { object.Spec.Faults, object.Spec.Power = infrav1.Faults{}, infrav1.PowerOff })
+	s.Ready("cp1", infrav1.PoweredOffReason)
+	s.Patch(object, "cp1", func() { object.Spec.Power = infrav1.PowerOn })
+	s.Ready("cp1", infrav1.RunningReason)
 
-	maintenance, _ := machine.Node.Maintenance()
+	maintenance, _ := node.Maintenance()
 	s.Expect(maintenance).To(BeFalse(), "the disk has kept the config")
 }
 
 // A machine of metal boots from a medium, gets its config through the Talos API, installs what that names, and reboots.
 func TestMaintenanceFirst(t *testing.T) {
-	s := newScenario(t)
+	s := suite.New(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light") + "---" + controlPlaneYAML("cp1", "{firstBoot: Maintenance, disk: Blank}"))
-	s.ready("cp1", infrav1.RunningReason)
+	s.Create(builder.Cluster(scenario.Cluster).Light(), builder.ControlPlaneMachine(scenario.Cluster, "cp1").Sim(infrav1.SimMachineSpec{FirstBoot: infrav1.FirstBootMaintenance, Disk: infrav1.DiskBlank}))
+	s.Ready("cp1", infrav1.RunningReason)
 
-	machine, err := s.Machine(s.ctx, s.key("cp1"))
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Eventually(func() bool { on, _ := machine.Node.Maintenance(); return on || machine.Node.Boots() < 2 }).Should(BeFalse())
-	s.exactConfigs(s.machines(1))
-	s.Expect(machine.Node.CallCount("ApplyConfiguration")).To(Equal(1))
+	node := s.Node("cp1")
+	s.Eventually(func() bool { on, _ := node.Maintenance(); return on || node.Boots() < 2 }).Should(BeFalse())
+	s.ExactConfigs(s.Machines(1))
+	s.Expect(node.CallCount("ApplyConfiguration")).To(Equal(1))
 }
 
 // A node that refuses its config is seen in the Machine; what it says of the config is not.
 func TestRefusedConfig(t *testing.T) {
-	s := newScenario(t)
+	s := suite.New(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light") + "---" + givenYAML)
+	s.CreateYAML(`
+apiVersion: v1
+kind: Secret
+metadata: {name: given}
+stringData: {value: "kind: NotTalos"}
+`)
+	s.Create(builder.Cluster(scenario.Cluster).Light(), builder.Machine(scenario.Cluster, "given").Data("given"))
 
-	object := s.ready("given", infrav1.ConfigRefusedReason)
+	object := s.Ready("given", infrav1.ConfigRefusedReason)
 	s.Expect(conditions.Get(object, infrav1.ReadyCondition).Message).To(Equal("the node stays in maintenance mode: it refuses the machine config in Secret given"))
 }
 
 // A template is what machines were made from. The topology controller asks what a change would come to, and may.
 func TestTemplatesDoNotChange(t *testing.T) {
-	s := newScenario(t)
+	s := suite.New(t)
 	t.Parallel()
 
-	s.create(templateYAML)
+	s.Create(builder.Workers(scenario.Cluster, "workers", 0))
 
 	object := &infrav1.SimMachineTemplate{}
 	change := func(annotations map[string]string, options ...client.PatchOption) error {
-		if err := s.Client.Get(s.ctx, s.key("workers"), object); err != nil {
+		if err := s.Client.Get(s.Ctx, s.Key("workers"), object); err != nil {
 			return err
 		}
 
@@ -205,7 +210,7 @@ func TestTemplatesDoNotChange(t *testing.T) {
 		object.Annotations = annotations
 		object.Spec.Template.Spec.Platform = infrav1.PlatformMetal
 
-		return s.Client.Patch(s.ctx, object, client.MergeFrom(before), options...)
+		return s.Client.Patch(s.Ctx, object, client.MergeFrom(before), options...)
 	}
 
 	asking := map[string]string{clusterv1.TopologyDryRunAnnotation: ""}
@@ -217,51 +222,152 @@ func TestTemplatesDoNotChange(t *testing.T) {
 	s.Expect(change(asking, client.DryRunAll)).To(Succeed())
 }
 
-// A provider that is restarted has lost its machines, and says so; it does not make others in their place. This test runs
-// alone, since no machine of the stage survives it.
+// A provider that is restarted finds its machines as they were: they do not notice.
 func TestProviderRestarts(t *testing.T) {
-	s := newScenario(t)
+	s := suite.New(t)
 
-	s.create(clusterYAML("Light") + "---" + controlPlaneYAML("cp1", "{}"))
+	s.Create(builder.Cluster(scenario.Cluster).Light(), builder.ControlPlaneMachine(scenario.Cluster, "cp1"))
+	before := s.Ready("cp1", infrav1.RunningReason)
+	s.Step("bootstrap", func() {
+		s.Bootstrap(s.Machines(1))
+		s.Voters(s.Machines(1), 1)
+	})
 
-	before := s.ready("cp1", infrav1.RunningReason)
-	old, err := s.Machine(s.ctx, s.key("cp1"))
-	s.Expect(err).NotTo(HaveOccurred())
+	node := s.Node("cp1")
+	boot := node.BootID()
+
+	s.Step("restart the provider", func() {
+		s.Expect(s.RestartInfrastructure(s.Ctx)).To(Succeed())
+
+		// It works on: what is changed now comes about.
+		object := &infrav1.SimMachine{}
+		s.Patch(object, "cp1", func() { object.Spec.Faults.LeaveFails = "no" })
+		s.Eventually(func() string { return node.Faults().LeaveFails }).Should(Equal("no"))
+
+		after := s.Ready("cp1", infrav1.RunningReason)
+		s.Expect(after.Spec.ProviderID).To(Equal(before.Spec.ProviderID))
+		s.Expect(after.Status.Addresses).To(Equal(before.Status.Addresses))
+		s.Expect(s.Node("cp1")).To(BeIdenticalTo(node))
+		s.Expect(node.BootID()).To(Equal(boot))
+		s.Voters(s.Machines(1), 1)
+	})
+	s.Expect(s.Watch.Most()).To(BeZero(), "no node was disturbed")
+	s.DeleteCluster()
+}
+
+// A machine that is gone is not made anew: whoever counts on its etcd member or its volumes must be told.
+func TestLostMachine(t *testing.T) {
+	s := suite.New(t)
+	t.Parallel()
+
+	s.Create(builder.Cluster(scenario.Cluster).Light(), builder.ControlPlaneMachine(scenario.Cluster, "cp1"))
+
+	before := s.Ready("cp1", infrav1.RunningReason)
+	old := s.Node("cp1")
 
 	cluster := &infrav1.SimCluster{}
-	s.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
+	s.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), cluster)).To(Succeed())
 
-	s.Expect(s.RestartInfrastructure(s.ctx)).To(Succeed())
+	// As when the platform has lost all that it had of the cluster.
+	s.Expect(s.Farm.CloseCluster(s.Key(scenario.Cluster))).To(Succeed())
 
-	lost := s.ready("cp1", infrav1.MachineLostReason)
+	lost := s.Ready("cp1", infrav1.MachineLostReason)
 	s.Expect(lost.Spec.ProviderID).To(Equal(before.Spec.ProviderID))
-	s.Expect(old.Node.On()).To(BeFalse())
+	s.Expect(old.On()).To(BeFalse())
 
 	// The Machine goes, and one of the same name comes: another machine, which has never run.
-	machine := &clusterv1.Machine{}
-	machine.Namespace, machine.Name = s.namespace, "cp1"
-	s.Expect(s.Client.Delete(s.ctx, machine)).To(Succeed())
-	s.Eventually(func(g Gomega) {
-		for _, object := range []client.Object{&clusterv1.Machine{}, &infrav1.SimMachine{}} {
-			g.Expect(apierrors.IsNotFound(s.Client.Get(s.ctx, s.key("cp1"), object))).To(BeTrue())
-		}
-	}).Should(Succeed())
-	s.create(controlPlaneYAML("cp1", "{}"))
+	s.Delete(&clusterv1.Machine{}, "cp1")
+	s.Gone(&infrav1.SimMachine{}, "cp1")
+	s.Create(builder.ControlPlaneMachine(scenario.Cluster, "cp1"))
 
-	after := s.ready("cp1", infrav1.RunningReason)
+	after := s.Ready("cp1", infrav1.RunningReason)
 	s.Expect(after.Spec.ProviderID).NotTo(Equal(before.Spec.ProviderID))
 
-	// The endpoint is where it was.
+	// The endpoint is where it was, once the SimCluster is looked at again.
+	s.Patch(cluster, scenario.Cluster, func() { cluster.Labels = map[string]string{"look": "again"} })
 	s.Eventually(func(g Gomega) {
 		again := &infrav1.SimCluster{}
-		g.Expect(s.Client.Get(s.ctx, s.key("c"), again)).To(Succeed())
+		g.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), again)).To(Succeed())
 		g.Expect(again.Spec.ControlPlaneEndpoint).To(Equal(cluster.Spec.ControlPlaneEndpoint))
-		g.Expect(conditions.IsTrue(again, infrav1.ReadyCondition)).To(BeTrue(), describe(again))
+		g.Expect(conditions.IsTrue(again, infrav1.ReadyCondition)).To(BeTrue(), scenario.Describe(again))
 	}).Should(Succeed())
 
-	c, err := stage.Talos(s.ctx, s.Client, s.key("c"), after.Status.Addresses[0].Address)
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(c.Bootstrap(s.ctx, &machineapi.BootstrapRequest{})).To(Succeed())
-	s.Expect(c.Close()).To(Succeed())
-	s.deleteCluster()
+	s.Bootstrap(s.Machines(1))
+	s.DeleteCluster()
 }
+
+// What is deleted goes, whatever has gone before it.
+func TestDeletionFromAnyState(t *testing.T) {
+	s := suite.New(t)
+	t.Parallel()
+
+	// Nobody has taken it over.
+	s.Create(objects{builder.Sim{}.Cluster("alone")})
+	s.Delete(&infrav1.SimCluster{}, "alone")
+
+	// The Cluster is gone without it, as when somebody has taken its finalizer away.
+	s.Create(builder.Cluster(scenario.Cluster).Light(), builder.ControlPlaneMachine(scenario.Cluster, "cp1"))
+	s.Ready("cp1", infrav1.RunningReason)
+
+	object := &infrav1.SimCluster{}
+	s.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), object)).To(Succeed())
+
+	node, endpoint := s.Node("cp1"), object.Spec.ControlPlaneEndpoint
+
+	cluster := &clusterv1.Cluster{}
+	s.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), cluster)).To(Succeed())
+	s.Expect(s.Client.Delete(s.Ctx, cluster, client.PropagationPolicy("Orphan"))).To(Succeed())
+	s.Eventually(func(g Gomega) {
+		current := &clusterv1.Cluster{}
+		err := s.Client.Get(s.Ctx, s.Key(scenario.Cluster), current)
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+
+		if err == nil {
+			before := current.DeepCopy()
+			current.Finalizers = nil
+			g.Expect(client.IgnoreNotFound(s.Client.Patch(s.Ctx, current, client.MergeFrom(before)))).To(Succeed())
+		}
+
+		g.Expect(err).To(HaveOccurred())
+	}).Should(Succeed())
+
+	s.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), object)).To(Succeed(), "it is still there")
+
+	// The machine may stand in the way of its cluster, and goes first.
+	machine := &clusterv1.Machine{}
+	s.Eventually(func(g Gomega) {
+		err := s.Client.Get(s.Ctx, s.Key("cp1"), machine)
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+
+		if err == nil {
+			before := machine.DeepCopy()
+			machine.Finalizers = nil
+			g.Expect(client.IgnoreNotFound(s.Client.Patch(s.Ctx, machine, client.MergeFrom(before)))).To(Succeed())
+			g.Expect(client.IgnoreNotFound(s.Client.Delete(s.Ctx, machine))).To(Succeed())
+		}
+
+		g.Expect(err).To(HaveOccurred())
+	}).Should(Succeed())
+
+	simulated := &infrav1.SimMachine{}
+	simulated.Namespace, simulated.Name = s.Namespace, "cp1"
+	s.Expect(client.IgnoreNotFound(s.Client.Delete(s.Ctx, simulated))).To(Succeed())
+	s.Gone(simulated, "cp1")
+	s.Expect(node.On()).To(BeFalse())
+
+	s.Expect(client.IgnoreNotFound(s.Client.Delete(s.Ctx, object))).To(Succeed())
+	s.Gone(&infrav1.SimCluster{}, scenario.Cluster)
+
+	// The load balancer has gone with it: another may have its address.
+	s.Create(builder.Cluster("next").On(builder.Sim{Fidelity: infrav1.FidelityLight, Endpoint: endpoint}))
+	s.Eventually(func(g Gomega) {
+		next := &infrav1.SimCluster{}
+		g.Expect(s.Client.Get(s.Ctx, s.Key("next"), next)).To(Succeed())
+		g.Expect(conditions.IsTrue(next, infrav1.ReadyCondition)).To(BeTrue(), scenario.Describe(next))
+	}).Should(Succeed())
+}
+
+// objects are a builder of what is there already.
+type objects []client.Object
+
+func (o objects) Objects() []client.Object { return o }

@@ -30,7 +30,7 @@ type Options struct {
 	// CAPIFeatureGates are set on Cluster API's core manager.
 	CAPIFeatureGates map[string]bool
 
-	// Audit has the API server note every request, for UnfitRights.
+	// Audit has the API server note every request, for UnfitRights and for the invariant that nothing is written in vain.
 	Audit bool
 }
 
@@ -41,7 +41,9 @@ type Stage struct {
 	// Client is an administrator's, for the kinds of Cluster API, Ichor and sim.
 	Client client.Client
 
-	options        Options
+	// Farm has the simulated machines of all clusters. They outlive the infrastructure provider, as a platform's do.
+	Farm *machines.Farm
+
 	controlPlane   installation.Components
 	infrastructure installation.Components
 	provider       *inprocess.Provider
@@ -61,7 +63,7 @@ func NewScheme() *runtime.Scheme {
 
 // Start starts a stage, which lives until Stop.
 func Start(ctx context.Context, options Options) (_ *Stage, err error) {
-	s := &Stage{options: options}
+	s := &Stage{Farm: machines.New(options.Machines)}
 
 	defer func() {
 		if err != nil {
@@ -117,15 +119,20 @@ func Start(ctx context.Context, options Options) (_ *Stage, err error) {
 }
 
 func (s *Stage) startProvider(ctx context.Context) (err error) {
-	s.provider, err = inprocess.Start(ctx, s.infrastructure, s.ManagementCluster, s.options.Machines)
+	s.provider, err = inprocess.StartWith(ctx, s.infrastructure, s.ManagementCluster, s.Farm)
 
 	return err
 }
 
-// RestartInfrastructure ends the infrastructure provider, and with it all machines, and starts it again.
+// RestartInfrastructure ends the infrastructure provider and starts it again. Its machines go on meanwhile. After an error there is
+// none, and the function may be called again.
 func (s *Stage) RestartInfrastructure(ctx context.Context) error {
-	if err := s.provider.Stop(); err != nil {
-		return fmt.Errorf("stop the infrastructure provider: %w", err)
+	if provider := s.provider; provider != nil {
+		s.provider = nil
+
+		if err := provider.Stop(); err != nil {
+			return fmt.Errorf("stop the infrastructure provider: %w", err)
+		}
 	}
 
 	return s.startProvider(ctx)
@@ -144,7 +151,7 @@ func (s *Stage) Stop() error {
 
 	s.provider, s.stops = nil, nil
 
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.Farm.Close())...)
 }
 
 // Machine is the simulated machine of a SimMachine.
@@ -154,7 +161,7 @@ func (s *Stage) Machine(ctx context.Context, key client.ObjectKey) (*machines.Ma
 		return nil, err
 	}
 
-	machine := s.provider.Machines.Machine(object.Spec.ProviderID)
+	machine := s.Farm.Machine(object.Spec.ProviderID)
 	if machine == nil {
 		return nil, fmt.Errorf("SimMachine %s: there is no machine with the provider ID %q", key, object.Spec.ProviderID)
 	}
@@ -164,5 +171,5 @@ func (s *Stage) Machine(ctx context.Context, key client.ObjectKey) (*machines.Ma
 
 // Machines are the simulated machines of a Cluster.
 func (s *Stage) Machines(cluster client.ObjectKey) []*machines.Machine {
-	return s.provider.Machines.Machines(cluster)
+	return s.Farm.Machines(cluster)
 }

@@ -4,6 +4,7 @@ package talossim
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 )
@@ -19,6 +20,8 @@ type gate struct {
 	down      bool
 	serving   bool
 	blackHole bool
+	// refused is why it does not listen although it should.
+	refused error
 	// open is closed unless the gate is a black hole.
 	open chan struct{}
 	// changed is closed and replaced when the listener may have come back.
@@ -57,9 +60,11 @@ func (g *gate) apply() {
 	case listen && g.listener == nil:
 		listener, err := net.Listen("tcp", g.address)
 		if err != nil {
-			// The address was ours a moment ago and is reserved for us; a test notices at its next call.
+			// The address is reserved for us: somebody has taken it who does not reserve. The next change tries again.
+			g.refused = fmt.Errorf("the Talos API cannot listen: %w", err)
 			return
 		}
+		g.refused = nil
 		g.listener = listener
 	case !listen && g.listener != nil:
 		_ = g.listener.Close()
@@ -67,6 +72,13 @@ func (g *gate) apply() {
 	}
 	close(g.changed)
 	g.changed = make(chan struct{})
+}
+
+// failure is why the gate does not listen although it should, or nil.
+func (g *gate) failure() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refused
 }
 
 // cut closes all connections. The caller holds the lock.

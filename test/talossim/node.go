@@ -142,7 +142,7 @@ func (n *Node) Destroy() error {
 	w := n.world
 	w.mu.Lock()
 	w.nodes = slices.DeleteFunc(w.nodes, func(other *Node) bool { return other == n })
-	err := w.addresses.free(n.address)
+	err := w.addresses.Free(n.address)
 	w.mu.Unlock()
 	w.wake()
 	if w.options.Full {
@@ -364,8 +364,11 @@ func (n *Node) fail(err error) {
 	n.failure = err
 }
 
-// Failure is why a component of full fidelity did not start, or nil.
+// Failure is why the Talos API does not listen, or a component of full fidelity did not start, or nil.
 func (n *Node) Failure() error {
+	if err := n.gate.failure(); err != nil {
+		return err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.failure

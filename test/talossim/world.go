@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
+
+	"github.com/maesh-dev/ichor/test/loopback"
 )
 
 // Options are what the nodes of a world have in common. The zero value is right for most tests.
@@ -41,7 +43,7 @@ type Options struct {
 // World is a network of simulated nodes. Its methods may be called from several goroutines.
 type World struct {
 	options   Options
-	addresses addressReservations
+	addresses loopback.Reservations
 	ca        *x509.CertificateAuthority // nobody knows it
 	temporary bool
 
@@ -103,7 +105,7 @@ func (w *World) NewNode(options NodeOptions) (*Node, error) {
 	if w.closed {
 		return nil, errors.New("new node: the world is closed")
 	}
-	address, err := w.addresses.reserve()
+	address, err := w.addresses.Address(w.ports()...)
 	if err != nil {
 		return nil, fmt.Errorf("new node %s: %w", options.Name, err)
 	}
@@ -145,7 +147,7 @@ func (w *World) Close() error {
 	stopping.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := w.addresses.release()
+	err := w.addresses.Release()
 	if w.temporary {
 		err = errors.Join(err, os.RemoveAll(w.options.Dir))
 	}

@@ -7,7 +7,6 @@ package inprocess
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,15 +34,31 @@ func Read(ctx context.Context, root string) (installation.Components, error) {
 
 // Provider is a provider that runs.
 type Provider struct {
-	// Machines are the simulated machines. They end with the provider.
+	// Machines are the simulated machines.
 	Machines *machines.Farm
 
+	own    bool
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// Start installs the components into the management cluster, starts a manager in this process, and waits until it works.
+// Start installs the components into the management cluster, starts a manager in this process, and waits until it works. Its
+// machines end with it.
 func Start(ctx context.Context, components installation.Components, cluster *harness.ManagementCluster, options machines.Options) (*Provider, error) {
+	farm := machines.New(options)
+
+	p, err := StartWith(ctx, components, cluster, farm)
+	if err != nil {
+		return nil, errors.Join(err, farm.Close())
+	}
+
+	p.own = true
+
+	return p, nil
+}
+
+// StartWith is Start with machines that there are already, and that outlive the provider: whoever has made them closes them.
+func StartWith(ctx context.Context, components installation.Components, cluster *harness.ManagementCluster, farm *machines.Farm) (*Provider, error) {
 	for _, object := range components.Others {
 		// Applying fills in what the API server adds.
 		if err := cluster.Apply(ctx, object.DeepCopy()); err != nil {
@@ -57,20 +72,15 @@ func Start(ctx context.Context, components installation.Components, cluster *har
 	}
 
 	settings := setup.NewOptions()
-	settings.Machines = options
-	settings.Fidelity = setup.FidelityLight
+	settings.Farm = farm
 	settings.HealthAddress = "0"
 	settings.Diagnostics.DiagnosticsAddress = "0"
 	settings.Diagnostics.InsecureDiagnostics = true
 	settings.Diagnostics.TLSMinVersion = "VersionTLS12"
 
-	if options.Full {
-		settings.Fidelity = setup.FidelityFull
-	}
-
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 
-	mgr, farm, err := setup.NewManager(ctx, config, settings, func(o *ctrl.Options) {
+	mgr, _, err := setup.NewManager(ctx, config, settings, func(o *ctrl.Options) {
 		// Managers of several management clusters in one process have controllers of one name.
 		o.Controller.SkipNameValidation = new(true)
 	})
@@ -87,15 +97,20 @@ func Start(ctx context.Context, components installation.Components, cluster *har
 	defer stop()
 
 	if !mgr.GetCache().WaitForCacheSync(synced) {
-		return nil, fmt.Errorf("the cache of the infrastructure provider does not fill: %w", p.Stop())
+		return nil, errors.Join(errors.New("the cache of the infrastructure provider does not fill"), p.Stop())
 	}
 
 	return p, nil
 }
 
-// Stop ends the manager and its machines.
+// Stop ends the manager, and its machines if they are its own.
 func (p *Provider) Stop() error {
 	p.cancel()
 
-	return errors.Join(<-p.ended, p.Machines.Close())
+	err := <-p.ended
+	if p.own {
+		err = errors.Join(err, p.Machines.Close())
+	}
+
+	return err
 }

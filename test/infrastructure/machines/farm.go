@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"k8s.io/utils/ptr"
@@ -186,12 +187,40 @@ func (f *Farm) Balance(of Cluster, host string, port int32) (string, int32, erro
 	return at, port, nil
 }
 
+// World is the network that a cluster's machines share, or nil before there is one. It may be looked at after its end.
+func (f *Farm) World(key client.ObjectKey) *talossim.World {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if c := f.clusters[key]; c != nil {
+		return c.world
+	}
+
+	return nil
+}
+
 // Machine is the machine of that provider ID, or nil.
 func (f *Farm) Machine(providerID string) *Machine {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	return f.machines[providerID]
+}
+
+// Below are the machines whose provider IDs begin so, by provider ID.
+func (f *Farm) Below(prefix string) map[string]*Machine {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	found := map[string]*Machine{}
+
+	for id, machine := range f.machines {
+		if strings.HasPrefix(id, prefix) {
+			found[id] = machine
+		}
+	}
+
+	return found
 }
 
 // Machines are all machines of a cluster.

@@ -27,6 +27,10 @@ type Options struct {
 	// Machines are further settings of the machines. Full is set by Fidelity.
 	Machines machines.Options
 
+	// Farm has the machines, which outlive the manager; Fidelity and Machines are its own then. Nil: the manager makes one, which
+	// ends with it.
+	Farm *machines.Farm
+
 	// Namespace that is watched. Empty: all.
 	Namespace string
 

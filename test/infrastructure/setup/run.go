@@ -26,6 +26,7 @@ import (
 	"github.com/maesh-dev/ichor/test/infrastructure/machines"
 	"github.com/maesh-dev/ichor/test/infrastructure/reconcilers/simcluster"
 	"github.com/maesh-dev/ichor/test/infrastructure/reconcilers/simmachine"
+	"github.com/maesh-dev/ichor/test/infrastructure/reconcilers/simmachinepool"
 )
 
 // managerName is the manager's name in user agents, events and leases.
@@ -82,7 +83,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// NewManager returns a manager with all reconcilers, ready to be started, and its machines, which end with it. Each of change may
+// NewManager returns a manager with all reconcilers, ready to be started, and its machines, which end with it unless the options have them. Each of change may
 // alter what controller-runtime is given.
 func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, change ...func(*ctrl.Options)) (ctrl.Manager, *machines.Farm, error) {
 	if err := options.Validate(); err != nil {
@@ -129,16 +130,26 @@ func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, 
 }
 
 func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) (*machines.Farm, error) {
-	settings := options.Machines
-	settings.Full = options.Fidelity == FidelityFull
+	farm := options.Farm
+	if farm == nil {
+		settings := options.Machines
+		settings.Full = options.Fidelity == FidelityFull
 
-	farm := machines.New(settings)
-	if err := mgr.Add(farm); err != nil {
-		return nil, fmt.Errorf("machines: %w", err)
+		farm = machines.New(settings)
+		if err := mgr.Add(farm); err != nil {
+			return nil, fmt.Errorf("machines: %w", err)
+		}
 	}
 
 	clusters := &simcluster.Reconciler{Client: mgr.GetClient(), Farm: farm, WatchFilter: options.WatchFilter}
 	if err := clusters.SetupWithManager(ctx, mgr, controller.Options{}); err != nil {
+		return nil, err
+	}
+
+	pools := &simmachinepool.Reconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Farm: farm, WatchFilter: options.WatchFilter,
+	}
+	if err := pools.SetupWithManager(ctx, mgr, controller.Options{}); err != nil {
 		return nil, err
 	}
 

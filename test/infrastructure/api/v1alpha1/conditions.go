@@ -54,4 +54,7 @@ const (
 
 	// MachineLostReason: the machine was in a provider that has ended since, and is gone with all that it held.
 	MachineLostReason = "MachineLost"
+
+	// MachinesNotRunningReason, of a SimMachinePool: some of its machines are off, or have not taken their config.
+	MachinesNotRunningReason = "MachinesNotRunning"
 )

@@ -22,6 +22,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&SimCluster{}, &SimClusterList{}, &SimClusterTemplate{}, &SimClusterTemplateList{},
 		&SimMachine{}, &SimMachineList{}, &SimMachineTemplate{}, &SimMachineTemplateList{},
+		&SimMachinePool{}, &SimMachinePoolList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
@@ -66,18 +67,27 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	return nil
 }
 
-// ofMachine leads from a machine that is going to its cluster, which may wait for that.
+// ofMachine leads from a machine that is going to its cluster, which may wait for that and whose Cluster may be gone.
 func (r *Reconciler) ofMachine(ctx context.Context, machine client.Object) []ctrl.Request {
-	if machine.GetDeletionTimestamp() == nil {
+	name := machine.GetLabels()[clusterv1.ClusterNameLabel]
+	if machine.GetDeletionTimestamp() == nil || name == "" {
 		return nil
 	}
 
-	cluster, err := util.GetClusterFromMetadata(ctx, r.Client, metav1.ObjectMeta{Namespace: machine.GetNamespace(), Labels: machine.GetLabels()})
-	if err != nil || !cluster.Spec.InfrastructureRef.IsDefined() {
+	list := &infrav1.SimClusterList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(machine.GetNamespace())); err != nil {
 		return nil
 	}
 
-	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.InfrastructureRef.Name}}}
+	var requests []ctrl.Request
+
+	for i := range list.Items {
+		if key, known := clusterKey(&list.Items[i]); known && key.Name == name {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+
+	return requests
 }
 
 // Reconcile runs the load balancer, or ends it.
@@ -88,9 +98,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	}
 
 	cluster, err := util.GetOwnerCluster(ctx, r.Client, object.ObjectMeta)
-	// Cluster API has not taken it over yet, or somebody else is responsible.
-	if err != nil || cluster == nil || annotations.IsExternallyManaged(object) {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("owner of SimCluster: %w", err)
+	}
+
+	// Cluster API has not taken it over yet, or somebody else is responsible. What is deleted goes all the same.
+	if cluster == nil && object.DeletionTimestamp.IsZero() || annotations.IsExternallyManaged(object) {
+		return ctrl.Result{}, nil
 	}
 
 	if stop, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, cluster, object); err != nil || stop || requeue {
@@ -111,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	defer func() { reterr = errors.Join(reterr, report.Patch(ctx, helper, object)) }()
 
 	if !object.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.delete(ctx, cluster, object)
+		return ctrl.Result{}, r.delete(ctx, object)
 	}
 
 	return ctrl.Result{}, r.balance(cluster, object)
@@ -136,10 +150,17 @@ func (r *Reconciler) balance(cluster *clusterv1.Cluster, object *infrav1.SimClus
 	return nil
 }
 
-// delete ends the load balancer after the last machine.
-func (r *Reconciler) delete(ctx context.Context, cluster *clusterv1.Cluster, object *infrav1.SimCluster) error {
+// delete ends the load balancer after the last machine. The Cluster may be gone already.
+func (r *Reconciler) delete(ctx context.Context, object *infrav1.SimCluster) error {
+	key, known := clusterKey(object)
+	if !known {
+		controllerutil.RemoveFinalizer(object, infrav1.ClusterFinalizer)
+
+		return nil
+	}
+
 	list := &infrav1.SimMachineList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name}); err != nil {
 		return fmt.Errorf("list SimMachines: %w", err)
 	}
 
@@ -151,13 +172,26 @@ func (r *Reconciler) delete(ctx context.Context, cluster *clusterv1.Cluster, obj
 
 	setReady(object, metav1.ConditionFalse, infrav1.DeletingReason, "")
 
-	if err := r.Farm.CloseCluster(client.ObjectKeyFromObject(cluster)); err != nil {
+	if err := r.Farm.CloseCluster(key); err != nil {
 		return err
 	}
 
 	controllerutil.RemoveFinalizer(object, infrav1.ClusterFinalizer)
 
 	return nil
+}
+
+// clusterKey names the Cluster that the object belongs to, or has belonged to; false if nobody has ever taken it over.
+func clusterKey(object *infrav1.SimCluster) (client.ObjectKey, bool) {
+	key := client.ObjectKey{Namespace: object.Namespace, Name: object.Labels[clusterv1.ClusterNameLabel]}
+
+	for _, owner := range object.OwnerReferences {
+		if util.HasOwner([]metav1.OwnerReference{owner}, clusterv1.GroupVersion.String(), []string{"Cluster"}) {
+			key.Name = owner.Name
+		}
+	}
+
+	return key, key.Name != ""
 }
 
 // ClusterOf is how the farm knows a cluster. object is its infrastructure, or nil.
@@ -168,6 +202,22 @@ func ClusterOf(cluster *clusterv1.Cluster, object *infrav1.SimCluster) machines.
 	}
 
 	return of
+}
+
+// Find is how the farm knows a cluster whose infrastructure may be of another provider.
+func Find(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster) (machines.Cluster, error) {
+	object := &infrav1.SimCluster{}
+
+	err := c.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.InfrastructureRef.Name}, object)
+	if apierrors.IsNotFound(err) {
+		return ClusterOf(cluster, nil), nil
+	}
+
+	if err != nil {
+		return machines.Cluster{}, fmt.Errorf("infrastructure of the Cluster: %w", err)
+	}
+
+	return ClusterOf(cluster, object), nil
 }
 
 func setReady(object *infrav1.SimCluster, status metav1.ConditionStatus, reason, message string) {

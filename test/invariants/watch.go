@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/maesh-dev/ichor/test/talossim"
+)
+
+// Invariant names what is watched.
+type Invariant string
+
+// The invariants.
+const (
+	// Quorum of etcd: of the members with a vote, more than half run, and they agree on who they are.
+	Quorum Invariant = "quorum"
+
+	// Disturbances: no more nodes that have been ready are not, than are allowed.
+	Disturbances Invariant = "disturbances"
+
+	// Bootstrap of etcd is called once, and on one node alone.
+	Bootstrap Invariant = "bootstrap"
+
+	// Hooks: a Machine of a control plane has the hook that keeps its infrastructure, from birth.
+	Hooks Invariant = "hooks"
+
+	// Secrets are in Secrets alone.
+	Secrets Invariant = "secrets"
+)
+
+// samplePeriod is how often the machines are looked at. A reboot of a simulated machine takes longer.
+const samplePeriod = 100 * time.Millisecond
+
+// Fault is an invariant that does not hold, or has not held.
+type Fault struct {
+	Invariant Invariant
+	Text      string
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("invariant %s: %s", f.Invariant, f.Text) }
+
+// Options say what is watched.
+type Options struct {
+	// Client is an administrator's for the management cluster. Nil: there is none, and Hooks and Secrets are not looked at.
+	Client client.WithWatch
+
+	// Namespace is that of the cluster's objects.
+	Namespace string
+
+	// Nodes are the cluster's simulated machines that there are.
+	Nodes func() []*talossim.Node
+
+	// Transcript is what happened to them, as talossim tells it.
+	Transcript func() string
+
+	// Disturbances are how many nodes may be disturbed at once. Zero: one.
+	Disturbances int
+
+	// Search finds secrets. Nil: Secrets is not looked at.
+	Search *Search
+}
+
+// Watch watches one cluster. Its methods may be called from several goroutines.
+type Watch struct {
+	options Options
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
+
+	mu      sync.Mutex
+	allowed int
+	paused  map[Invariant]int
+	faults  []*Fault
+	quorum  quorum
+	ready   map[*talossim.Node]bool
+	most    int
+	born    map[string]bool
+}
+
+// Start begins to watch. Stop it.
+func Start(ctx context.Context, options Options) *Watch {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	w := &Watch{
+		options: options, cancel: cancel, allowed: max(options.Disturbances, 1),
+		paused: map[Invariant]int{}, ready: map[*talossim.Node]bool{}, born: map[string]bool{},
+	}
+
+	w.ended.Go(func() { w.sampleUntil(ctx) })
+
+	if options.Client != nil {
+		w.ended.Go(func() { w.followMachines(ctx) })
+	}
+
+	return w
+}
+
+// Stop ends the watch. What has been found before is still there to be asked for.
+func (w *Watch) Stop() {
+	w.cancel()
+	w.ended.Wait()
+}
+
+// Allow sets how many nodes may be disturbed at once from now on, those that the scenario itself disturbs included.
+func (w *Watch) Allow(disturbances int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.allowed = disturbances
+}
+
+// Pause leaves an invariant alone until the function that is returned is called: a scenario that breaks it itself says so.
+func (w *Watch) Pause(invariant Invariant) (resume func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.paused[invariant]++
+
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+
+		w.paused[invariant]--
+	})
+}
+
+// Check looks at everything, and returns what does not hold now or has not held since the watch began.
+func (w *Watch) Check(ctx context.Context) error {
+	w.sample(ctx)
+	w.checkBootstrap()
+
+	if err := w.checkAgreement(ctx); err != nil {
+		return err
+	}
+
+	if err := w.checkSecrets(ctx); err != nil {
+		return err
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	errs := make([]error, len(w.faults))
+	for i, fault := range w.faults {
+		errs[i] = fault
+	}
+
+	return errors.Join(errs...)
+}
+
+// fault notes what does not hold, once. The caller holds the lock.
+func (w *Watch) fault(invariant Invariant, format string, args ...any) {
+	fault := &Fault{Invariant: invariant, Text: fmt.Sprintf(format, args...)}
+	known := slices.ContainsFunc(w.faults, func(other *Fault) bool { return *other == *fault })
+
+	if w.paused[invariant] == 0 && !known {
+		w.faults = append(w.faults, fault)
+	}
+}
+
+func (w *Watch) sampleUntil(ctx context.Context) {
+	ticker := time.NewTicker(samplePeriod)
+	defer ticker.Stop()
+
+	for {
+		w.sample(ctx)
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (w *Watch) sample(ctx context.Context) {
+	w.sampleDisturbances()
+	w.sampleQuorum(ctx)
+}
