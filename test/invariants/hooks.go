@@ -22,8 +22,12 @@ func (w *Watch) followMachines(ctx context.Context) {
 	for ctx.Err() == nil {
 		machines, err := w.options.Client.Watch(ctx, &clusterv1.MachineList{}, client.InNamespace(w.options.Namespace))
 		if err == nil {
+			stop := context.AfterFunc(ctx, machines.Stop)
 			w.seeMachines(machines)
-			machines.Stop()
+
+			if stop() {
+				machines.Stop()
+			}
 		}
 
 		// The API server ends a watch after a while, and one that could not begin is tried again.

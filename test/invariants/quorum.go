@@ -134,7 +134,10 @@ func (w *Watch) checkAgreement(ctx context.Context) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 
-		return last == "" || w.paused[Quorum] > 0, nil
+		// What is known to be lost does not come back while one waits.
+		lost := slices.ContainsFunc(w.faults, func(fault *Fault) bool { return fault.Invariant == Quorum })
+
+		return last == "" || lost || w.paused[Quorum] > 0, nil
 	})
 	if err == nil {
 		return nil

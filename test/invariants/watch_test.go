@@ -78,6 +78,11 @@ func (c *cluster) settle() {
 
 	for _, node := range c.Nodes() {
 		c.Eventually(node.State).Should(Equal(talossim.NodeReady), node.Name())
+		c.Eventually(func() bool {
+			view, err := node.AskEtcd(c.t.Context())
+
+			return err == nil && !view.Learner
+		}).Should(BeTrue(), "%s has a vote", node.Name())
 	}
 }
 

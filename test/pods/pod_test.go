@@ -123,7 +123,7 @@ func TestLiveness(t *testing.T) {
 
 		return running.Ended()
 	}, "20s", "50ms").Should(BeTrue())
-	g.Expect(p.state).To(And(HaveField("waiting", "CrashLoopBackOff"), HaveField("restarts", BeEquivalentTo(1))))
+	g.Expect(p.state).To(Equal(state{waiting: "CrashLoopBackOff", message: "the liveness probe failed", restarts: 1}))
 }
 
 // A process that answers is ready until it has failed as often as its probe says, and again after one success.
