@@ -20,82 +20,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
 )
 
-// CAPD's in-memory machines become Nodes as soon as they have bootstrap data, which nobody reads. They have no control-plane
-// provider that could be used with Ichor: the one control-plane Machine is made by hand.
-const capdYAML = `
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Cluster
-metadata: {name: c}
-spec:
-  clusterNetwork:
-    pods: {cidrBlocks: [10.244.0.0/16]}
-    services: {cidrBlocks: [10.96.0.0/12]}
-  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DevCluster, name: c}
----
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-kind: DevCluster
-# CAPD adds annotations, and panics where there is none yet.
-metadata: {name: c, annotations: {cluster.x-k8s.io/cluster-name: c}}
-spec: {backend: {inMemory: {}}}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosClusterConfig
-metadata: {name: c}
-spec:
-  clusterName: c
-  talos: {version: v1.14.1}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfig
-metadata: {name: cp-0}
-spec: {hostname: {source: MachineName}}
----
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-kind: DevMachine
-metadata: {name: cp-0}
-spec: {backend: {inMemory: {}}}
----
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Machine
-metadata:
-  name: cp-0
-  labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/control-plane: ""}
-spec:
-  clusterName: c
-  version: v1.36.1
-  bootstrap:
-    configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: cp-0}
-  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DevMachine, name: cp-0}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigTemplate
-metadata: {name: workers}
-spec:
-  template:
-    spec:
-      hostname: {source: MachineName}
----
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-kind: DevMachineTemplate
-metadata: {name: workers}
-spec: {template: {spec: {backend: {inMemory: {}}}}}
----
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: MachineDeployment
-metadata: {name: workers}
-spec:
-  clusterName: c
-  replicas: 0
-  template:
-    spec:
-      clusterName: c
-      version: v1.36.1
-      bootstrap:
-        configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfigTemplate, name: workers}
-      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DevMachineTemplate, name: workers}
-`
+// capd is a Cluster on CAPD's in-memory machines, which become Nodes as soon as they have bootstrap data that nobody reads. They have
+// no control-plane provider that could be used with Ichor: the one control-plane Machine is made by hand.
+func capd() []builder.Builder {
+	return []builder.Builder{
+		builder.Cluster("c").On(builder.CAPD{}),
+		builder.ControlPlaneMachine("c", "cp-0").On(builder.CAPD{}),
+		builder.Workers("c", "workers", 0).On(builder.CAPD{}),
+	}
+}
 
 // A MachineDeployment of Ichor's configs on CAPD's in-memory machines scales up and down, and all of a deleted Cluster goes.
 func TestMachineDeployment(t *testing.T) {
@@ -104,7 +40,7 @@ func TestMachineDeployment(t *testing.T) {
 	// CAPD signs with the authorities' keys, and only knows RSA. Single authorities may be brought, and the bundle is made with them.
 	w.Expect(w.Client().Create(t.Context(), authority(w, "c-ca"))).To(Succeed())
 	w.Expect(w.Client().Create(t.Context(), authority(w, "c-etcd"))).To(Succeed())
-	w.create(capdYAML)
+	w.create(capd()...)
 
 	w.Eventually(func(g Gomega) {
 		cluster := &clusterv1.Cluster{}

@@ -21,8 +21,8 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/maesh-dev/ichor/bootstrap/setup"
+	"github.com/maesh-dev/ichor/test/builder"
 	"github.com/maesh-dev/ichor/test/clusterctl"
-	"github.com/maesh-dev/ichor/test/harness"
 )
 
 // infraVariable names the infrastructure provider. Without it, it is CAPD.
@@ -110,16 +110,13 @@ func (w *world) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: w.namespace, Name: name}
 }
 
-// create creates the objects of a YAML text in the world's namespace.
-func (w *world) create(text string) {
+// create creates the objects of builders in the world's namespace.
+func (w *world) create(builders ...builder.Builder) {
 	w.t.Helper()
 
-	objects, err := harness.DecodeYAML([]byte(text))
-	w.Expect(err).NotTo(HaveOccurred())
-
-	for _, object := range objects {
+	for _, object := range builder.Objects(builders...) {
 		object.SetNamespace(w.namespace)
-		w.Expect(w.Client().Create(w.t.Context(), object)).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
+		w.Expect(w.admin.Create(w.t.Context(), object)).To(Succeed(), "%T %s", object, object.GetName())
 	}
 }
 

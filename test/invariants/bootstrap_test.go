@@ -17,13 +17,13 @@ func TestBootstrapCalls(t *testing.T) {
 		transcript string
 		faults     int
 	}{
-		"none":                   {"cp1: boots v1.14.1\n", 0},
-		"one":                    {"cp1: Bootstrap by os:admin: OK\n", 0},
+		"none":                      {"cp1: boots v1.14.1\n", 0},
+		"one":                       {"cp1: Bootstrap by os:admin: OK\n", 0},
 		"one whose answer was lost": {"cp1: Bootstrap and loses power by os:admin: OK\ncp1: Bootstrap by os:admin: AlreadyExists\n", 0},
 		"one that came too early":   {"cp1: Bootstrap by os:admin: FailedPrecondition\ncp1: Bootstrap by os:admin: OK\n", 0},
-		"two on one node":        {"cp1: Bootstrap by os:admin: OK\ncp1: Bootstrap by os:admin: OK\n", 1},
-		"two on two nodes":       {"cp1: Bootstrap by os:admin: OK\ncp2: Bootstrap by os:admin: OK\n", 2},
-		"a vain one on another":  {"cp1: Bootstrap by os:admin: OK\ncp2: Bootstrap by os:admin: Unavailable\n", 1},
+		"two on one node":           {"cp1: Bootstrap by os:admin: OK\ncp1: Bootstrap by os:admin: OK\n", 1},
+		"two on two nodes":          {"cp1: Bootstrap by os:admin: OK\ncp2: Bootstrap by os:admin: OK\n", 2},
+		"a vain one on another":     {"cp1: Bootstrap by os:admin: OK\ncp2: Bootstrap by os:admin: Unavailable\n", 1},
 	}
 
 	for name, test := range tests {

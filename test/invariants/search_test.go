@@ -55,11 +55,11 @@ func TestAddSecret(t *testing.T) {
 		name, key, value string
 		secret, public   []string
 	}{
-		"a password":        {key: "password", value: "hunter2-hunter2", secret: []string{"hunter2-hunter2"}},
-		"a certificate":     {key: "tls.crt", value: "hunter2-hunter2", public: []string{"hunter2-hunter2"}},
-		"the key of one":    {key: "tls.key", value: "hunter2-hunter2", secret: []string{"hunter2-hunter2"}},
-		"a machine config":  {key: "value", value: "hostname: hunter2-hunter2", public: []string{"hostname: hunter2-hunter2", "hunter2-hunter2"}},
-		"any other":         {key: "nothing-known", value: "hunter2-hunter2", secret: []string{"hunter2-hunter2"}},
+		"a password":       {key: "password", value: "hunter2-hunter2", secret: []string{"hunter2-hunter2"}},
+		"a certificate":    {key: "tls.crt", value: "hunter2-hunter2", public: []string{"hunter2-hunter2"}},
+		"the key of one":   {key: "tls.key", value: "hunter2-hunter2", secret: []string{"hunter2-hunter2"}},
+		"a machine config": {key: "value", value: "hostname: hunter2-hunter2", public: []string{"hostname: hunter2-hunter2", "hunter2-hunter2"}},
+		"any other":        {key: "nothing-known", value: "hunter2-hunter2", secret: []string{"hunter2-hunter2"}},
 		"a kubeconfig": {name: "c-kubeconfig", key: "value", value: `
 clusters: [{name: my-long-cluster-name, cluster: {server: "https://c.example.com", certificate-authority-data: cHVibGljLXB1YmxpYw==}}]
 users: [{name: my-long-admin-name, user: {client-certificate-data: Y2VydGlmaWNhdGU=, client-key-data: c2VjcmV0LXNlY3JldA==}}]`,
@@ -108,7 +108,7 @@ func TestLeaks(t *testing.T) {
 			Conditions: []metav1.Condition{{Type: "Ready", Message: "wrong password: " + password}}}}, want: "the Machine ns/x has a value of"},
 		"an annotation": {object: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x", Annotations: map[string]string{"a": password}}},
 			want: "the Machine ns/x has a value of"},
-		"a log": {object: &corev1.ConfigMap{ObjectMeta: meta}, log: "I1 " + password + "\n", want: "the log m.log has a value of"},
+		"a log":     {object: &corev1.ConfigMap{ObjectMeta: meta}, log: "I1 " + password + "\n", want: "the log m.log has a value of"},
 		"elsewhere": {object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x"}, Data: map[string]string{"a": password}}},
 	}
 

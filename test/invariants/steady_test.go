@@ -40,16 +40,16 @@ func TestSteady(t *testing.T) {
 		transcript func() string
 		fault      string
 	}{
-		"nothing":             {log: &log{}},
-		"reads":               {log: &log{requests: request("get", "secrets", ""), times: forever}},
-		"a lease":             {log: &log{requests: request("update", "leases", ""), times: forever}},
-		"events":              {log: &log{requests: request("create", "events", ""), times: forever}},
-		"a write that ends":   {log: &log{requests: request("patch", "machines", ""), times: 3}},
-		"elsewhere":           {log: &log{requests: []harness.Request{{Verb: "patch", Resource: "machines", Namespace: "other"}}, times: forever}},
-		"writes":              {log: &log{requests: request("patch", "machines", "status"), times: forever}, fault: "m: patch machines/status x"},
-		"deletions":           {log: &log{requests: request("delete", "secrets", ""), times: forever}, fault: "m: delete secrets x"},
-		"calls of the nodes":  {log: &log{}, transcript: counting(forever), fault: "machines: cp1: Reboot"},
-		"calls that end":      {log: &log{}, transcript: counting(3)},
+		"nothing":              {log: &log{}},
+		"reads":                {log: &log{requests: request("get", "secrets", ""), times: forever}},
+		"a lease":              {log: &log{requests: request("update", "leases", ""), times: forever}},
+		"events":               {log: &log{requests: request("create", "events", ""), times: forever}},
+		"a write that ends":    {log: &log{requests: request("patch", "machines", ""), times: 3}},
+		"elsewhere":            {log: &log{requests: []harness.Request{{Verb: "patch", Resource: "machines", Namespace: "other"}}, times: forever}},
+		"writes":               {log: &log{requests: request("patch", "machines", "status"), times: forever}, fault: "m: patch machines/status x"},
+		"deletions":            {log: &log{requests: request("delete", "secrets", ""), times: forever}, fault: "m: delete secrets x"},
+		"calls of the nodes":   {log: &log{}, transcript: counting(forever), fault: "machines: cp1: Reboot"},
+		"calls that end":       {log: &log{}, transcript: counting(3)},
 		"a transcript at rest": {log: &log{}, transcript: func() string { return "cp1: boots\n" }},
 	}
 

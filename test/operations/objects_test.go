@@ -89,7 +89,7 @@ func (w *tenant) secret(name string, values map[string]string) {
 	w.t.Helper()
 
 	for key, value := range values {
-		written.note(value, name+" "+key)
+		search.Wrote(value, name+" "+key)
 	}
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}

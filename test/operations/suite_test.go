@@ -18,6 +18,7 @@ import (
 	"github.com/maesh-dev/ichor/bootstrap/setup"
 	"github.com/maesh-dev/ichor/test/harness"
 	"github.com/maesh-dev/ichor/test/installation"
+	"github.com/maesh-dev/ichor/test/invariants"
 )
 
 const (
@@ -35,61 +36,7 @@ var (
 	admin      client.Client
 	program    string
 	components installation.Components
-
-	// The same of the control-plane provider.
-	controlPlaneProgram string
-	controlPlane        installation.Components
-)
-
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	ctx := context.Background()
-	ctrllog.SetLogger(harness.NewLogger(os.Stderr).V(1))
-
-	dir, err := os.MkdirTemp("", "ichor-operations-")
-	if err != nil {
-		return 1, err
-	}
-
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-
-	if program, err = harness.BuildProvider(ctx, "bootstrap", dir); err != nil {
-		return 1, err
-	}
-
-	if controlPlaneProgram, err = harness.BuildProvider(ctx, "controlplane", dir); err != nil {
-		return 1, err
-	}
-
-	if components, err = installation.Bootstrap.Read(ctx, root); err != nil {
-		return 1, err
-	}
-
-	if controlPlane, err = installation.ControlPlane.Read(ctx, root); err != nil {
-		return 1, err
-	}
-
-	crds, err := components.Definitions(ctx)
-	if err != nil {
-		return 1, err
-	}
-
-	if cluster, err = harness.StartManagementCluster(ctx, harness.Options{CRDs: append(crds, controlPlane.CRDs...), Audit: true}); err != nil {
-		return 1, err
-	}
-
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-
-	if admin, err = client.New(cluster.Config(), client.Options{Scheme: setup.NewScheme()}); err != nil {
+	if search, err = invariants.NewSearch(cluster.Config(), admin, filepath.Join(cluster.LogDir(), "*")); err != nil {
 		return 1, err
 	}
 
@@ -101,7 +48,7 @@ func run(m *testing.M) (code int, err error) {
 
 	code = m.Run()
 
-	return code, errors.Join(leaks(ctx)...)
+	return code, leaks(ctx)
 }
 
 // manager is a manager that runs.

@@ -106,7 +106,9 @@ type SimMachinePool struct {
 func (p *SimMachinePool) GetConditions() []metav1.Condition { return p.Status.Conditions }
 
 // SetConditions sets the conditions of the SimMachinePool.
-func (p *SimMachinePool) SetConditions(conditions []metav1.Condition) { p.Status.Conditions = conditions }
+func (p *SimMachinePool) SetConditions(conditions []metav1.Condition) {
+	p.Status.Conditions = conditions
+}
 
 // SimMachinePoolList is a list of SimMachinePools.
 //
