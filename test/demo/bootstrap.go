@@ -63,9 +63,17 @@ func (s *show) bootstrap() error {
 		return err
 	}
 
-	section("Its Nodes")
+	section("Its Nodes, and the Machines that they are")
 
-	return s.waitForNodes(controlPlanes + storages)
+	if err := s.waitForNodes(controlPlanes + storages); err != nil {
+		return err
+	}
+
+	if err := stage.WaitForNodeRefs(s.ctx, s.client, clusterKey, configTimeout); err != nil {
+		return err
+	}
+
+	return s.command(s.kubectl, "get", "machines", "-o", "wide")
 }
 
 func ignoreIf(ignore bool, err error) error {

@@ -81,7 +81,7 @@ func (r *Reservations) Address(ports ...int) (string, error) {
 func (r *Reservations) Hold(address string) error {
 	held, err := r.hold(address, func() bool { return true })
 	if err == nil && !held {
-		err = errors.New("another test world on this machine has it")
+		err = errors.New("it is reserved already, here or by another test world on this machine")
 	}
 
 	if err != nil {

@@ -17,6 +17,9 @@ import (
 	"github.com/maesh-dev/ichor/test/stage"
 )
 
+// patience bounds the wait for Nodes.
+const patience = 4 * time.Minute
+
 // TestFullCluster brings up three control-plane nodes and two workers with real etcd members and API servers, from the objects that a
 // user writes.
 func TestFullCluster(t *testing.T) {
@@ -42,6 +45,7 @@ func TestFullCluster(t *testing.T) {
 		s.NodesAreReady(5)
 		t.Logf("five Nodes are ready after %s", time.Since(begin).Round(100*time.Millisecond))
 
+		s.Expect(stage.WaitForNodeRefs(s.Ctx, s.Client, s.Key(scenario.Cluster), patience)).To(Succeed())
 		s.Eventually(func(g Gomega) {
 			for _, machine := range s.Machines(5) {
 				g.Expect(machine.Status.NodeRef.Name).To(Equal(machine.Name), scenario.Describe(&machine))

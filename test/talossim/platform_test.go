@@ -70,7 +70,7 @@ func TestEndpointAt(t *testing.T) {
 	g.Expect(first.URL()).To(Equal("https://" + net.JoinHostPort(address, port)))
 
 	_, err = world.NewEndpointAt(address, port)
-	g.Expect(err).To(MatchError(ContainSubstring("address already in use")))
+	g.Expect(err).To(MatchError(ContainSubstring("reserved already")))
 	g.Expect(first.Close()).To(Succeed())
 
 	second, err := world.NewEndpointAt(address, port)

@@ -32,7 +32,7 @@ import (
 
 // +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simclusters,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simclusters/status,verbs=patch
-// +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simmachines,verbs=list;watch
+// +kubebuilder:rbac:groups=infrastructure.ichor.maesh.dev,resources=simmachinepools;simmachines,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
 
 // Reconciler reconciles SimClusters.
@@ -58,6 +58,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toInfrastructure),
 			builder.WithPredicates(predicates.ClusterPausedTransitions(mgr.GetScheme(), log))).
 		Watches(&infrav1.SimMachine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine)).
+		Watches(&infrav1.SimMachinePool{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine)).
 		WithOptions(options).
 		Complete(r)
 	if err != nil {
@@ -67,7 +68,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	return nil
 }
 
-// ofMachine leads from a machine that is going to its cluster, which may wait for that and whose Cluster may be gone.
+// ofMachine leads from a machine or a pool that is going to its cluster, which may wait for that and whose Cluster may be gone.
 func (r *Reconciler) ofMachine(ctx context.Context, machine client.Object) []ctrl.Request {
 	name := machine.GetLabels()[clusterv1.ClusterNameLabel]
 	if machine.GetDeletionTimestamp() == nil || name == "" {
@@ -164,8 +165,13 @@ func (r *Reconciler) delete(ctx context.Context, object *infrav1.SimCluster) err
 		return fmt.Errorf("list SimMachines: %w", err)
 	}
 
-	if len(list.Items) > 0 {
-		setReady(object, metav1.ConditionFalse, infrav1.DeletingReason, fmt.Sprintf("SimMachines that are still there: %d", len(list.Items)))
+	pools := &infrav1.SimMachinePoolList{}
+	if err := r.Client.List(ctx, pools, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name}); err != nil {
+		return fmt.Errorf("list SimMachinePools: %w", err)
+	}
+
+	if count := len(list.Items) + len(pools.Items); count > 0 {
+		setReady(object, metav1.ConditionFalse, infrav1.DeletingReason, fmt.Sprintf("SimMachines and SimMachinePools that are still there: %d", count))
 
 		return nil
 	}
