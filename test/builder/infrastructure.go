@@ -3,6 +3,8 @@
 package builder
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,8 +51,10 @@ func (s Sim) Machine(name string) client.Object {
 	return &infrav1.SimMachine{TypeMeta: simKind("SimMachine"), ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: s.MachineSpec}
 }
 
-// Template is a SimMachineTemplate.
+// Template is a SimMachineTemplate. It says what the provider would take anyway, since a template without a spec is refused.
 func (s Sim) Template(name string) client.Object {
+	s.MachineSpec.Platform = cmp.Or(s.MachineSpec.Platform, infrav1.PlatformCloud)
+
 	return &infrav1.SimMachineTemplate{
 		TypeMeta:   simKind("SimMachineTemplate"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},

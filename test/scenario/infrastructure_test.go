@@ -198,7 +198,7 @@ func TestTemplatesDoNotChange(t *testing.T) {
 	s := suite.New(t)
 	t.Parallel()
 
-	s.Create(builder.Workers(scenario.Cluster, "workers", 0))
+	s.Create(objects{builder.Sim{}.Template("workers")})
 
 	object := &infrav1.SimMachineTemplate{}
 	change := func(annotations map[string]string, options ...client.PatchOption) error {

@@ -94,7 +94,12 @@ func TestMachinePool(t *testing.T) {
 	})
 	s.Step("lose a machine", func() {
 		s.Expect(s.Farm.Destroy(one[0])).To(Succeed())
-		s.Eventually(func() []string { return poolOf(s, 1) }).ShouldNot(Equal(one), "another has taken its place")
+		s.Eventually(func(g Gomega) {
+			object := &infrav1.SimMachinePool{}
+			g.Expect(s.Client.Get(s.Ctx, s.Key("pool"), object)).To(Succeed())
+			g.Expect(object.Spec.ProviderIDList).To(And(HaveLen(1), Not(Equal(one))), "another has taken its place")
+		}).Should(Succeed())
+		poolOf(s, 1)
 	})
 	s.Step("delete the cluster", s.DeleteCluster)
 	s.Gone(&infrav1.SimMachinePool{}, "pool")
