@@ -53,7 +53,9 @@ func run(m *testing.M, suite **Suite, options stage.Options) (code int, err erro
 		return 1, err
 	}
 
-	s := &Suite{logs: filepath.Join(dir, "managers.log"), Managers: map[string]string{"bootstrap manager": installation.ManagerUser}}
+	s := &Suite{logs: filepath.Join(dir, "managers.log"), Managers: map[string]string{
+		"bootstrap manager": installation.Bootstrap.User(), "control-plane manager": installation.ControlPlane.User(),
+	}}
 
 	log, err := os.Create(s.logs)
 	if err != nil {
@@ -63,6 +65,9 @@ func run(m *testing.M, suite **Suite, options stage.Options) (code int, err erro
 	logger := harness.NewLogger(log)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+
+	// For Steady.
+	options.Audit = true
 
 	if s.Stage, err = stage.Start(context.Background(), options); err != nil {
 		return 1, err
