@@ -36,6 +36,65 @@ var (
 	admin      client.Client
 	program    string
 	components installation.Components
+	search     *invariants.Search
+
+	// The same of the control-plane provider.
+	controlPlaneProgram string
+	controlPlane        installation.Components
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	ctrllog.SetLogger(harness.NewLogger(os.Stderr).V(1))
+
+	dir, err := os.MkdirTemp("", "ichor-operations-")
+	if err != nil {
+		return 1, err
+	}
+
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	if program, err = harness.BuildProvider(ctx, "bootstrap", dir); err != nil {
+		return 1, err
+	}
+
+	if controlPlaneProgram, err = harness.BuildProvider(ctx, "controlplane", dir); err != nil {
+		return 1, err
+	}
+
+	if components, err = installation.Bootstrap.Read(ctx, root); err != nil {
+		return 1, err
+	}
+
+	if controlPlane, err = installation.ControlPlane.Read(ctx, root); err != nil {
+		return 1, err
+	}
+
+	crds, err := components.Definitions(ctx)
+	if err != nil {
+		return 1, err
+	}
+
+	if cluster, err = harness.StartManagementCluster(ctx, harness.Options{CRDs: append(crds, controlPlane.CRDs...), Audit: true}); err != nil {
+		return 1, err
+	}
+
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+
+	if admin, err = client.New(cluster.Config(), client.Options{Scheme: setup.NewScheme()}); err != nil {
+		return 1, err
+	}
+
 	if search, err = invariants.NewSearch(cluster.Config(), admin, filepath.Join(cluster.LogDir(), "*")); err != nil {
 		return 1, err
 	}
