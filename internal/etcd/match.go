@@ -116,7 +116,7 @@ func (h *Host) denies(m Member) bool {
 	case h.View.Self != 0:
 		return h.View.Self != m.ID
 	default:
-		return h.empty() && m.Name != "" && !(m.Learner && h.named(m))
+		return h.empty() && m.Name != "" && (!m.Learner || !h.named(m))
 	}
 }
 

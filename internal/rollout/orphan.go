@@ -126,11 +126,14 @@ func (p *planner) stranger(excused func(name string) bool) (member *etcd.MemberS
 	for i := range unowned {
 		m := &unowned[i]
 
-		if at := slices.IndexFunc(m.Candidates, func(name string) bool { return !excused(name) }); at >= 0 {
+		at := slices.IndexFunc(m.Candidates, func(name string) bool { return !excused(name) })
+
+		switch node := p.liveNode(m); {
+		case at >= 0:
 			doubt = fmt.Sprintf("etcd member %s has the name or the address of Machine %s, which does not say that it is another's", m, m.Candidates[at])
-		} else if node := p.liveNode(m); node != "" {
+		case node != "":
 			doubt = fmt.Sprintf("etcd member %s is on Node %s, which is ready and has no Machine: make a Machine for it or remove the node", m, node)
-		} else {
+		default:
 			return m, ""
 		}
 	}

@@ -153,13 +153,13 @@ func (p *planner) finish(d Decision) Decision {
 
 	d.Remediation = p.note(d)
 
-	switch d.Action.(type) {
-	case Rest:
+	switch _, rests := d.Action.(Rest); {
+	case rests:
 		d.RetryAfter = p.untilRollout()
-	case Wait:
-		d.RetryAfter = cmp.Or(d.RetryAfter, pollInterval)
-	default:
+	case acts(d.Action):
 		d.RetryAfter = actInterval
+	default:
+		d.RetryAfter = cmp.Or(d.RetryAfter, pollInterval)
 	}
 
 	return d
