@@ -78,8 +78,8 @@ func generatesClusters(t *testing.T, w *World, s *subject) {
 			}
 
 			if flavor == "" {
-				g.Expect(replicas(t, objects, "TalosControlPlane")).To(BeEquivalentTo(3))
-				g.Expect(replicas(t, objects, "MachineDeployment")).To(BeEquivalentTo(2))
+				g.Expect(replicas(t, objects, "TalosControlPlane")).To(BeNumerically("==", 3))
+				g.Expect(replicas(t, objects, "MachineDeployment")).To(BeNumerically("==", 2))
 			}
 		})
 	}
@@ -94,17 +94,17 @@ func isCluster(object *unstructured.Unstructured) int {
 	return 0
 }
 
-func replicas(t *testing.T, objects []*unstructured.Unstructured, kind string) int64 {
+func replicas(t *testing.T, objects []*unstructured.Unstructured, kind string) any {
 	t.Helper()
 
 	for _, object := range objects {
 		if object.GetKind() == kind {
-			count, _, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
+			count, _, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "replicas")
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 			return count
 		}
 	}
 
-	return 0
+	return nil
 }
