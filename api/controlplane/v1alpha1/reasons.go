@@ -141,3 +141,6 @@ const (
 
 // PlanRecordInvalidReason is the reason of a plan when an annotation of Ichor's cannot be read: a person has changed it, and decides.
 const PlanRecordInvalidReason = "RecordInvalid"
+
+// PlanWaitingForTemplateReason is the reason of a plan when a machine is to be made and what it is made from does not exist.
+const PlanWaitingForTemplateReason = "WaitingForInfrastructureTemplate"

@@ -168,6 +168,11 @@ func (r *Reconciler) decide(ctx context.Context, seen *observation) rollout.Deci
 		decision = rollout.Plan(seen.snapshot)
 	}
 
+	if _, creates := decision.Action.(rollout.CreateMachine); creates && seen.missing != "" {
+		decision.Action, decision.Reason, decision.Message = rollout.Wait{}, controlplanev1.PlanWaitingForTemplateReason, "No machine can be made: "+seen.missing
+		decision.RetryAfter = 0
+	}
+
 	return decision
 }
 

@@ -36,7 +36,7 @@ func (r *Reconciler) settle(ctx context.Context, seen *observation) error {
 
 	seen.kubeconfigFault, seen.kubeconfigLooked = r.ensureKubeconfig(ctx, seen), true
 
-	return errors.Join(seen.kubeconfigFault, r.propagate(ctx, seen), r.sweep(ctx, seen))
+	return errors.Join(seen.kubeconfigFault, r.ownTemplate(ctx, seen), r.propagate(ctx, seen), r.sweep(ctx, seen))
 }
 
 //nolint:gocyclo // One case for each action.

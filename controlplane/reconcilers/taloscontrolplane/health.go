@@ -62,6 +62,7 @@ func (r *Reconciler) judge(seen *observation) {
 		conditions.Set(m.object, upToDate(m.object, out.Differences))
 
 		last, asked := seen.plane.views[m.object.UID]
+		asked = asked && seen.nodes != nil
 		now := health(out.Name, last.node, asked, members)
 
 		for _, each := range now {

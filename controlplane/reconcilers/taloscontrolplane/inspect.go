@@ -34,8 +34,10 @@ func (r *Reconciler) inspect(ctx context.Context, seen *observation, now bool) {
 	}
 
 	// What was said before the way to the nodes was lost counts no more: nobody could act by it.
-	if seen.nodes != nil {
-		for i, m := range seen.machines {
+	for i, m := range seen.machines {
+		if seen.nodes == nil {
+			seen.snapshot.Machines[i].Etcd = etcd.View{Problem: seen.disconnected}
+		} else {
 			seen.snapshot.Machines[i].Etcd = seen.plane.views[m.object.UID].node.Etcd
 		}
 	}
@@ -89,7 +91,12 @@ func (r *Reconciler) ask(ctx context.Context, seen *observation) {
 	seen.snapshot.Now = r.Clock.Now()
 
 	for i, m := range seen.machines {
-		next := view{node: said[m.object.Name], of: question(&seen.snapshot.Machines[i]), at: seen.snapshot.Now, heard: seen.snapshot.Now}
+		node, there := said[m.object.Name]
+		if !there {
+			node.Err = fmt.Errorf("machine %s: it was not asked", m.object.Name)
+		}
+
+		next := view{node: node, of: question(&seen.snapshot.Machines[i]), at: seen.snapshot.Now, heard: seen.snapshot.Now}
 
 		if last, asked := seen.plane.views[m.object.UID]; asked && next.node.Err != nil {
 			next.heard = last.heard

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,16 +29,25 @@ var (
 // createMachine makes infrastructure machine, TalosConfig and Machine, all of one name. What has been made is removed when a later one
 // cannot be.
 func (r *Reconciler) createMachine(ctx context.Context, seen *observation, action rollout.CreateMachine) error {
-	tcp := seen.controlPlane
-
 	name, err := r.freeName(ctx, seen)
 	if err != nil {
 		return err
 	}
 
+	if err := r.createNamed(ctx, seen, action, name); err != nil {
+		// The next attempt has another name, and is no news.
+		return fmt.Errorf("make a Machine: %s", strings.ReplaceAll(err.Error(), name, "NEW"))
+	}
+
+	return nil
+}
+
+func (r *Reconciler) createNamed(ctx context.Context, seen *observation, action rollout.CreateMachine, name string) error {
+	tcp := seen.controlPlane
+
 	infrastructure, err := r.newInfrastructure(ctx, seen, name)
 	if err != nil {
-		return fmt.Errorf("make Machine %s: %w", name, err)
+		return err
 	}
 
 	infrastructureRef := clusterv1.ContractVersionedObjectReference{
@@ -45,16 +55,16 @@ func (r *Reconciler) createMachine(ctx context.Context, seen *observation, actio
 	}
 
 	if err := r.applyNew(ctx, seen, infrastructure); err != nil {
-		return fmt.Errorf("make Machine %s: %w", name, r.cleanUp(ctx, err, infrastructure))
+		return r.cleanUp(ctx, err, infrastructure)
 	}
 
 	config, err := toUnstructured(r.Client.Scheme(), newConfig(tcp, seen.clusterName, name))
 	if err != nil {
-		return fmt.Errorf("make Machine %s: %w", name, r.cleanUp(ctx, err, infrastructure))
+		return r.cleanUp(ctx, err, infrastructure)
 	}
 
 	if err := r.applyNew(ctx, seen, config); err != nil {
-		return fmt.Errorf("make Machine %s: %w", name, r.cleanUp(ctx, err, config, infrastructure))
+		return r.cleanUp(ctx, err, config, infrastructure)
 	}
 
 	machine := newMachine(tcp, seen.clusterName, name, action)
@@ -69,7 +79,7 @@ func (r *Reconciler) createMachine(ctx context.Context, seen *observation, actio
 	}
 
 	if err != nil {
-		return fmt.Errorf("make Machine %s: %w", name, r.cleanUp(ctx, err, config, infrastructure))
+		return r.cleanUp(ctx, err, config, infrastructure)
 	}
 
 	r.deferrer.DeferNextReconcileUntilCacheUpToDate(tcp, machineGVK, made.GetResourceVersion())
@@ -206,8 +216,13 @@ func (r *Reconciler) changeMachine(ctx context.Context, seen *observation, name 
 		return fmt.Errorf("machine %s: %w", name, err)
 	}
 
-	if err := r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(m.stored, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("change Machine %s: %w", name, client.IgnoreNotFound(err))
+	err = r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(m.stored, client.MergeFromWithOptimisticLock{}))
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // and so is what there was to do
+	case err != nil:
+		return fmt.Errorf("change Machine %s: %w", name, err)
 	}
 
 	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.controlPlane, machineGVK, wanted.ResourceVersion)

@@ -12,12 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
@@ -54,6 +55,9 @@ type observation struct {
 	// nodes ask nodes; nil when nobody can.
 	nodes nodes
 
+	// disconnected says why nobody can ask nodes although the secrets are there.
+	disconnected string
+
 	// fresh is true when every node was asked in this reconcile.
 	fresh bool
 
@@ -63,8 +67,8 @@ type observation struct {
 	// released is true when the control plane has been let go: there is nothing to report on.
 	released bool
 
-	// templateKind is the kind of what machines are made from, if that exists.
-	templateKind schema.GroupVersionKind
+	// template is the metadata of what machines are made from, nil when that does not exist.
+	template *metav1.PartialObjectMetadata
 
 	// missing is what the control plane refers to and does not exist.
 	missing string
@@ -143,7 +147,10 @@ func (r *Reconciler) observe(ctx context.Context, cluster *clusterv1.Cluster, tc
 	seen.readMachines()
 
 	if err := r.connect(ctx, seen); err != nil {
-		return nil, err
+		// As if no node answered: the control plane says so, and is looked at again.
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot connect to the nodes")
+
+		seen.disconnected = err.Error()
 	}
 
 	r.inspect(ctx, seen, false)
@@ -176,15 +183,25 @@ func (r *Reconciler) observeMachines(ctx context.Context, seen *observation) err
 		m := &machine{object: list.Items[i].DeepCopy(), stored: list.Items[i].DeepCopy()}
 		there[m.object.UID] = true
 
+		seen.machines = append(seen.machines, m)
+
+		// Who goes need not be compared with anything, and must go also when the kinds of its machines are gone.
+		if !seen.controlPlane.DeletionTimestamp.IsZero() {
+			continue
+		}
+
 		if m.config, err = r.config(ctx, m.object); err != nil {
 			return err
 		}
 
+		// What is not known makes no difference, and must not keep a member from leaving.
 		if m.infrastructure, err = r.infrastructure(ctx, m.object); err != nil {
-			return err
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell what a machine was made from", "Machine", klog.KObj(m.object))
 		}
 
-		seen.machines = append(seen.machines, m)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
 
 	slices.SortFunc(seen.machines, func(a, b *machine) int { return strings.Compare(a.object.Name, b.object.Name) })

@@ -49,11 +49,11 @@ func (r *Reconciler) sweep(ctx context.Context, seen *observation) error {
 
 // infrastructureMachines are the control plane's, of the kind that it makes now. Those of an earlier template's kind are left.
 func (r *Reconciler) infrastructureMachines(ctx context.Context, seen *observation) ([]metav1.PartialObjectMetadata, error) {
-	if seen.templateKind.Kind == "" {
+	if seen.template == nil {
 		return nil, nil
 	}
 
-	kind := seen.templateKind
+	kind := seen.template.GroupVersionKind()
 	kind.Kind = strings.TrimSuffix(kind.Kind, clusterv1.TemplateSuffix) + "List"
 
 	list := &metav1.PartialObjectMetadataList{}

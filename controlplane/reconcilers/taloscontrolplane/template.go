@@ -76,8 +76,7 @@ func (r *Reconciler) infrastructure(ctx context.Context, machine *clusterv1.Mach
 	return metadata, nil
 }
 
-// observeTemplate notes whether the template exists that machines are made from, and has it belong to the Cluster: a move takes it along
-// then.
+// observeTemplate notes whether the template exists that machines are made from.
 func (r *Reconciler) observeTemplate(ctx context.Context, seen *observation) error {
 	tcp := seen.controlPlane
 	if seen.cluster == nil || !tcp.DeletionTimestamp.IsZero() || !seen.cluster.DeletionTimestamp.IsZero() {
@@ -88,7 +87,9 @@ func (r *Reconciler) observeTemplate(ctx context.Context, seen *observation) err
 
 	template, err := r.metadata(ctx, ref, tcp.Namespace)
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", ref.Kind, ref.Name, err)
+		seen.missing = fmt.Sprintf("%s %s cannot be read (spec.machineTemplate.spec.infrastructureRef): %s", ref.Kind, ref.Name, err)
+
+		return ctx.Err()
 	}
 
 	if template == nil {
@@ -97,7 +98,17 @@ func (r *Reconciler) observeTemplate(ctx context.Context, seen *observation) err
 		return nil
 	}
 
-	seen.templateKind = template.GroupVersionKind()
+	seen.template = template
+
+	return nil
+}
+
+// ownTemplate has the template belong to the Cluster: a move takes it along then.
+func (r *Reconciler) ownTemplate(ctx context.Context, seen *observation) error {
+	template := seen.template
+	if template == nil {
+		return nil
+	}
 
 	owner := metav1.OwnerReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterKind, Name: seen.cluster.Name, UID: seen.cluster.UID,
@@ -109,8 +120,9 @@ func (r *Reconciler) observeTemplate(ctx context.Context, seen *observation) err
 	wanted := template.DeepCopy()
 	wanted.OwnerReferences = util.EnsureOwnerRef(wanted.OwnerReferences, owner)
 
-	if err := r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(template, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("%s %s: make the Cluster an owner: %w", ref.Kind, ref.Name, err)
+	err := r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(template, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("%s %s: make the Cluster an owner: %w", template.Kind, template.Name, err)
 	}
 
 	return nil
