@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,6 +40,10 @@ func foreign(root *yaml.Node) string {
 		return "want a Talos document, which is a map, and found text"
 	}
 
+	if reason := encrypted(root); reason != "" {
+		return reason
+	}
+
 	kind, apiVersion := textOf(root, "kind"), textOf(root, "apiVersion")
 	if kind == "" && apiVersion == "" {
 		return foreignFile(root)
@@ -55,7 +60,8 @@ func foreignObject(root *yaml.Node, kind, apiVersion string) string {
 	case grouped && group == bootstrapv1.GroupVersion.Group && kind == "TalosConfigPatch":
 		return "is a TalosConfigPatch already: apply it as it is, and check it with validate"
 	case grouped && strings.HasSuffix(group, "cluster.x-k8s.io") && strings.HasPrefix(kind, "Talos"):
-		return fmt.Sprintf("is a %s of another provider (%s): convert takes the Talos documents that are in its patches", kind, group)
+		return fmt.Sprintf("is a %s of another provider (%s): convert takes the Talos documents that are in its patches: put each entry of its strategicPatches "+
+			"into a file as a document of its own", kind, group)
 	case apiVersion == "v1" && kind == "Config":
 		return "is a kubeconfig: convert takes Talos documents"
 	case grouped || apiVersion == "v1" || isManifest(root, kind):
@@ -84,28 +90,71 @@ func foreignFile(root *yaml.Node) string {
 		return "is a secrets bundle, which no patch can hold: keep it in the Secret that TalosClusterConfig.spec.secretsRef names"
 	case has(root, "clusterName", "nodes"):
 		return "is the configuration of a tool that makes machine configs: convert what that tool puts out"
+	case has(root, "op", "path"):
+		return jsonPatch(root)
 	default:
-		return ""
+		return wrapper(root)
 	}
 }
 
-func foreignList(root *yaml.Node) string {
-	for _, item := range root.Content {
-		path := textOf(item, "path")
-		if textOf(item, "op") == "" || !strings.HasPrefix(path, "/") {
+// wrappers are the fields of other providers and tools in which patches are wrapped.
+var wrappers = []string{"strategicPatches", "configPatches", "patches"}
+
+// wrapper tells patches that are wrapped as texts or as JSON patches. A list of documents is told of where a document's kind is missing.
+func wrapper(root *yaml.Node) string {
+	for _, key := range wrappers {
+		_, list := child(root, key)
+		if list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 || wrapsDocuments(list) {
 			continue
 		}
 
-		return fmt.Sprintf("is a JSON patch (RFC 6902), which Talos does not take for configs of several documents either: write the fields that it sets as a Talos document, "+
-			`and what it removes with "$patch: delete"; for example %s for the path %s`, exampleFor(path, textOf(item, "op")), path)
+		return fmt.Sprintf("has the wrapper %s: of another provider or tool: remove it; what is in it %s", key, foreignList(list))
 	}
 
-	return "want a Talos document, which is a map, and found a list"
+	return ""
+}
+
+// foreignList tells what a list is. A patch is no list.
+func foreignList(root *yaml.Node) string {
+	operation := slices.IndexFunc(root.Content, func(item *yaml.Node) bool { return textOf(item, "op") != "" })
+
+	switch {
+	case operation >= 0:
+		return jsonPatch(root.Content[operation])
+	case wrapsDocuments(root):
+		return fmt.Sprintf("is a list of %d patches: write each as a document of its own, without the dash before it, and a line with \"---\" between two", len(root.Content))
+	case len(root.Content) > 0 && root.Content[0].Kind == yaml.ScalarNode:
+		return fmt.Sprintf("is a list of %d texts: write what each says as a document of its own, without the dash and the | before it, and a line with \"---\" between two", len(root.Content))
+	default:
+		return "is a list: want a Talos document, which is a map"
+	}
+}
+
+func jsonPatch(operation *yaml.Node) string {
+	reason := "is a JSON patch (RFC 6902), which Talos does not take for configs of several documents either: write the fields that it sets as a Talos document, " +
+		`and what it removes with "$patch: delete"`
+
+	at := textOf(operation, "path")
+	if !strings.HasPrefix(at, "/") {
+		return reason
+	}
+
+	return fmt.Sprintf("%s; for example %s for the path %s", reason, exampleFor(at, textOf(operation, "op")), at)
+}
+
+// encrypted tells a file that SOPS has encrypted, by what it adds.
+func encrypted(root *yaml.Node) string {
+	if _, added := child(root, "sops"); added == nil || added.Kind != yaml.MappingNode {
+		return ""
+	}
+
+	return "is encrypted with SOPS: decrypt it first, and convert what comes out (sops --decrypt FILE | clusterctl ichor convert -f - ...); " +
+		"credentials in it then move to the Secret that --secrets-file writes"
 }
 
 // exampleFor is a document for an operation of a JSON patch, without the value.
-func exampleFor(path, op string) string {
-	example, tokens := "...", tokensOf(path)
+func exampleFor(pointer, op string) string {
+	example, tokens := "...", tokensOf(pointer)
 
 	for i, token := range slices.Backward(tokens) {
 		inList := token == "-" || strings.Trim(token, "0123456789") == ""
@@ -129,6 +178,16 @@ func exampleFor(path, op string) string {
 func hint(root *yaml.Node, id merge.ID, detail *merge.Error) string {
 	if detail.Pointer == "" && detail.ID.Kind != "" && slices.ContainsFunc([]string{"machine", "cluster"}, func(key string) bool { return has(root, key) }) {
 		return "; machine: and cluster: are the legacy document, which is written without apiVersion and kind: remove these two"
+	}
+
+	if said := wrapped(id, detail.Pointer); said != "" {
+		return said
+	}
+
+	if found := find(root, detail.Pointer); found != nil && found.Kind == yaml.SequenceNode {
+		if form := mapForms[path.Base(detail.Pointer)]; form != "" {
+			return "; write it as " + form
+		}
 	}
 
 	if tokens := tokensOf(detail.Pointer); len(tokens) > 0 && strings.HasPrefix(detail.Err.Error(), "unknown field") && !strings.Contains(detail.Err.Error(), "did you mean") {
@@ -158,6 +217,25 @@ func hint(root *yaml.Node, id merge.ID, detail *merge.Error) string {
 	}
 
 	return ""
+}
+
+// mapForms are the fields that users take for a list, since Kubernetes has one there, with how they are written.
+var mapForms = map[string]string{
+	"extraArgs":  `a map of flags without their dashes, such as extraArgs: {rotate-server-certificates: "true"}`,
+	"taints":     "a map of keys with value and effect, such as taints: {example.com/dedicated: storage:NoSchedule}",
+	"nodeTaints": "a map of keys with value and effect, such as nodeTaints: {example.com/dedicated: storage:NoSchedule}",
+	"labels":     "a map, such as labels: {example.com/rack: a1}",
+	"nodeLabels": "a map, such as nodeLabels: {example.com/rack: a1}",
+	"env":        "a map, such as env: {HTTP_PROXY: http://proxy.example.com:3128}",
+}
+
+// wrapped tells fields of a Talos document that are written as those of a Kubernetes object.
+func wrapped(id merge.ID, pointer string) string {
+	if (pointer != "/metadata" && pointer != "/spec") || !slices.Contains(version.Kinds(), id.Kind) {
+		return ""
+	}
+
+	return "; a Talos document has no metadata: and spec:, as objects of Kubernetes do: write name: and the fields at the top, beside kind:"
 }
 
 // wrapsDocuments tells a list of documents, as files of other tools have it.

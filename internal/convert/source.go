@@ -210,6 +210,8 @@ func (s *source) findLeftovers(node *yaml.Node, pointer string) {
 		switch {
 		case node.Value == merge.Mask:
 			s.fault(pointer, node.Line, "is masked, as a printed config has it: take the value from the config itself (render --show-secrets prints it)")
+		case strings.HasPrefix(node.Value, "ENC[AES256_GCM,"):
+			s.fault(pointer, node.Line, "is encrypted with SOPS: decrypt the file first (sops --decrypt FILE), and convert what comes out")
 		case isTemplate(node.Value):
 			s.fault(pointer, node.Line, "has braces of a template ({{ }}): fill the template in first, and convert what comes out")
 		}

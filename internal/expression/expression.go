@@ -5,11 +5,14 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
 	talos "github.com/siderolabs/talos/pkg/machinery/cel"
 )
 
@@ -28,6 +31,81 @@ const (
 // ParseBoolean reads an expression that must be true or false. The error quotes the expression.
 func ParseBoolean(text string, env *cel.Env) (talos.Expression, error) {
 	return parse(text, env, talos.ParseBooleanExpression)
+}
+
+// ParseSelector reads an expression that selects among disks, volumes or links: true for some of them, as far as can be told without one.
+// The error quotes the expression.
+func ParseSelector(text string, env *cel.Env) (talos.Expression, error) {
+	expression, err := ParseBoolean(text, env)
+
+	switch {
+	case err != nil && bareWord.MatchString(text):
+		return talos.Expression{}, fmt.Errorf(`%q is a value and no condition: compare a field with it, such as disk.transport == "nvme" or link.driver == "igb" (%w)`, text, err)
+	case err == nil && neverTrue(text, env):
+		return talos.Expression{}, ErrNeverTrue
+	default:
+		return expression, err
+	}
+}
+
+// bareWord is what stands in a selector when a condition is forgotten.
+var bareWord = regexp.MustCompile(`^(?:["'][^"']*["']|[A-Za-z0-9/_:-]+)$`)
+
+// ErrNeverTrue is of a selector that selects nothing, and that Talos takes.
+var ErrNeverTrue = errors.New(`is false whatever is looked at, and selects nothing: compare a field without quotes, such as disk.transport == "nvme", or remove the document`)
+
+// maxCost bounds how long is looked for whether an expression can be true.
+const maxCost = 10000
+
+// neverTrue tells an expression that is false without a look at what it is asked about.
+func neverTrue(text string, env *cel.Env) bool {
+	tree, issues := env.Parse(text)
+	if issues.Err() != nil || !hasConstant(tree) {
+		return false
+	}
+
+	checked, issues := env.Check(tree)
+	if issues.Err() != nil {
+		return false
+	}
+
+	var unknown []*cel.AttributePatternType
+	for _, ident := range ast.MatchDescendants(ast.NavigateAST(tree.NativeRep()), ast.KindMatcher(ast.IdentKind)) {
+		unknown = append(unknown, cel.AttributePattern(ident.AsIdent()))
+	}
+
+	input, err := cel.PartialVars(map[string]any{}, unknown...)
+	if err != nil {
+		return false
+	}
+
+	program, err := env.Program(checked, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(maxCost))
+	if err != nil {
+		return false
+	}
+
+	value, _, err := program.Eval(input)
+
+	return err == nil && value == types.False
+}
+
+// hasConstant tells an expression in which something is the same whatever is looked at. Most have nothing of the sort, and need no second look.
+func hasConstant(tree *cel.Ast) bool {
+	literal := func(expr ast.Expr) bool { return expr.Kind() == ast.LiteralKind }
+
+	return len(ast.MatchDescendants(ast.NavigateAST(tree.NativeRep()), func(expr ast.NavigableExpr) bool {
+		switch expr.Kind() { //nolint:exhaustive // the others are made of these
+		case ast.LiteralKind:
+			return expr.AsLiteral().Type() == types.BoolType
+		case ast.CallKind:
+			call := expr.AsCall()
+
+			return len(call.Args()) > 0 && !slices.ContainsFunc(call.Args(), func(arg ast.Expr) bool { return !literal(arg) }) &&
+				(!call.IsMemberFunction() || literal(call.Target()))
+		default:
+			return false
+		}
+	})) > 0
 }
 
 // ParseDouble reads an expression that must be a number with a fraction. The error quotes the expression.

@@ -53,6 +53,41 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParseSelector refuses what selects nothing whatever there is, and no more.
+func TestParseSelector(t *testing.T) {
+	t.Parallel()
+
+	const never = "is false whatever is looked at"
+
+	for text, want := range map[string]string{
+		`false`:                                      never,
+		`disk.transport == "nvme" && false`:          never,
+		`"disk.transport" == "nvme"`:                 never,
+		`!system_disk && "disk.rotational" == "yes"`: never,
+		`1 > 2 || !true`:                             never,
+		`"nvme"`:                                     `"\"nvme\"" is a value and no condition`,
+		`/dev/sda`:                                   `"/dev/sda" is a value and no condition`,
+		`nvme`:                                       `"nvme" is a value and no condition`,
+		`disk.sise > 1u`:                             "undefined field 'sise'",
+		`true`:                                       "",
+		`system_disk`:                                "",
+		`false || system_disk`:                       "",
+		`disk.size > 10u * GB && true`:               "",
+		`disk.symlinks.exists(s, s == "a")`:          "",
+		`disk.readonly == false`:                     "",
+		nested(4, "true"):                            "",
+	} {
+		_, err := expression.ParseSelector(text, celenv.DiskLocator())
+
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: refused: %v", text, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: got %v, want %q in it", text, err, want)
+		}
+	}
+}
+
 func TestParseDouble(t *testing.T) {
 	t.Parallel()
 

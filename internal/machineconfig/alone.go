@@ -231,7 +231,7 @@ func CheckInstall(source Source, install bootstrapv1.InstallSpec, contract versi
 	var faults []error
 
 	if install.DiskSelector != "" {
-		if _, err := expression.ParseBoolean(install.DiskSelector, celenv.DiskLocator()); err != nil {
+		if _, err := expression.ParseSelector(install.DiskSelector, celenv.DiskLocator()); err != nil {
 			faults = append(faults, fault("diskSelector", notExpression(err)))
 		}
 	}

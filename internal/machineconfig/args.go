@@ -27,6 +27,9 @@ type component struct {
 	// legacyFlags are more of them, which machinery itself refuses in a document of their own.
 	legacyFlags []string
 
+	// cluster are the flags whose values come from the Cluster, with the field there.
+	cluster map[string]string
+
 	// open says what is wrong with the values of a legacy flag that may be set, but not so that it lets everybody in, or endangers data.
 	open func(flag string, values []string) error
 
@@ -36,6 +39,13 @@ type component struct {
 	modern        func(config.Document) (meta.Args, bool)
 }
 
+// Where the Cluster says what the flags of several programs must agree on.
+const (
+	podNetworks     = "spec.clusterNetwork.pods"
+	serviceNetworks = "spec.clusterNetwork.services"
+	serviceDomain   = "spec.clusterNetwork.serviceDomain"
+)
+
 // kubeletProgram is the kubelet.
 var kubeletProgram = component{
 	flags: []string{
@@ -43,6 +53,7 @@ var kubeletProgram = component{
 		"config", "config-dir", "container-runtime", "container-runtime-endpoint", "hostname-override", "kubeconfig", "kubelet-cgroups", "pod-manifest-path", "port",
 		"protect-kernel-defaults", "resolv-conf", "root-dir", "rotate-certificates", "system-cgroups",
 	},
+	cluster:       map[string]string{"cluster-domain": serviceDomain, "pod-cidr": podNetworks},
 	legacyPointer: "/machine/kubelet/extraArgs/",
 	legacy: func(machine *v1alpha1.MachineConfig, _ *v1alpha1.ClusterConfig) meta.Args {
 		if machine.MachineKubelet == nil {
@@ -71,6 +82,7 @@ var components = []component{
 			"requestheader-client-ca-file", "secure-port", "service-account-key-file", "service-account-signing-key-file", "tls-cert-file", "tls-private-key-file",
 		},
 		legacyFlags:   []string{"authorization-config"},
+		cluster:       map[string]string{"service-cluster-ip-range": serviceNetworks},
 		open:          openServer,
 		legacyPointer: "/cluster/apiServer/extraArgs/",
 		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
@@ -98,6 +110,7 @@ var components = []component{
 			"cluster-signing-legacy-unknown-cert-file", "cluster-signing-legacy-unknown-key-file",
 			"kubeconfig", "master", "root-ca-file", "service-account-private-key-file",
 		},
+		cluster:       map[string]string{"cluster-cidr": podNetworks, "service-cluster-ip-range": serviceNetworks},
 		legacyPointer: "/cluster/controllerManager/extraArgs/",
 		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
 			if cluster.ControllerManagerConfig == nil {
@@ -136,6 +149,7 @@ var components = []component{
 	},
 	{
 		flags:         []string{"config", "kubeconfig", "master"},
+		cluster:       map[string]string{"cluster-cidr": podNetworks},
 		legacyPointer: "/cluster/proxy/extraArgs/",
 		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
 			if cluster.ProxyConfig == nil {
@@ -181,6 +195,7 @@ type arguments struct {
 	pointer  string
 	args     meta.Args
 	own      []string
+	cluster  map[string]string
 	open     func(flag string, values []string) error
 }
 
@@ -197,12 +212,12 @@ func argumentsOf(documents []config.Document) []arguments {
 	for _, each := range components {
 		all = append(all, arguments{
 			document: merge.ID{Kind: merge.LegacyKind}, pointer: each.legacyPointer,
-			args: each.legacy(machine, cluster), own: slices.Concat(each.flags, each.legacyFlags), open: each.open,
+			args: each.legacy(machine, cluster), own: slices.Concat(each.flags, each.legacyFlags), cluster: each.cluster, open: each.open,
 		})
 
 		for _, document := range documents {
 			if args, ok := each.modern(document); ok {
-				all = append(all, arguments{document: merge.IDOf(document), pointer: "/extraArgs/", args: args, own: each.flags})
+				all = append(all, arguments{document: merge.IDOf(document), pointer: "/extraArgs/", args: args, own: each.flags, cluster: each.cluster})
 			}
 		}
 	}
@@ -222,6 +237,8 @@ func ownArgs(merged *merge.Config) []finding {
 			case err != nil:
 			case slices.Contains(each.own, flag):
 				err = errOwnFlag
+			case each.cluster[flag] != "":
+				err = fromClusterError(each.cluster[flag])
 			case each.open != nil:
 				err = each.open(flag, each.args.ToMap()[flag])
 			}

@@ -3,6 +3,7 @@
 package machineconfig
 
 import (
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -33,22 +34,22 @@ type expressionField struct {
 
 // expressionFields are those of each kind.
 var expressionFields = map[string][]expressionField{
-	block.ExistingVolumeConfigKind:      {{"/discovery/volumeSelector/match", expression.ParseBoolean, celenv.VolumeLocator}},
-	block.RawVolumeConfigKind:           {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
-	block.SwapVolumeConfigKind:          {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
-	block.UserVolumeConfigKind:          {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
-	block.VolumeConfigKind:              {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
-	network.LinkAliasKind:               {{"/selector/match", expression.ParseBoolean, celenv.LinkLocator}},
-	runtime.UnattendedInstallConfigKind: {{"/provisioning/diskSelector/match", expression.ParseBoolean, celenv.DiskLocator}},
+	block.ExistingVolumeConfigKind:      {{"/discovery/volumeSelector/match", expression.ParseSelector, celenv.VolumeLocator}},
+	block.RawVolumeConfigKind:           {{"/provisioning/diskSelector/match", expression.ParseSelector, celenv.DiskLocator}},
+	block.SwapVolumeConfigKind:          {{"/provisioning/diskSelector/match", expression.ParseSelector, celenv.DiskLocator}},
+	block.UserVolumeConfigKind:          {{"/provisioning/diskSelector/match", expression.ParseSelector, celenv.DiskLocator}},
+	block.VolumeConfigKind:              {{"/provisioning/diskSelector/match", expression.ParseSelector, celenv.DiskLocator}},
+	network.LinkAliasKind:               {{"/selector/match", expression.ParseSelector, celenv.LinkLocator}},
+	runtime.UnattendedInstallConfigKind: {{"/provisioning/diskSelector/match", expression.ParseSelector, celenv.DiskLocator}},
 	runtime.OOMKind: {
 		{"/triggerExpression", expression.ParseBoolean, celenv.OOMTrigger},
 		{"/cgroupRankingExpression", expression.ParseDouble, celenv.OOMCgroupScoring},
 	},
-	storage.LVMVolumeGroupConfigKind: {{"/provisioning/volumeSelector/match", expression.ParseBoolean, celenv.MemberVolumeLocator}},
-	storage.RAIDArrayConfigKind:      {{"/provisioning/volumeSelector/match", expression.ParseBoolean, celenv.MemberVolumeLocator}},
+	storage.LVMVolumeGroupConfigKind: {{"/provisioning/volumeSelector/match", expression.ParseSelector, celenv.MemberVolumeLocator}},
+	storage.RAIDArrayConfigKind:      {{"/provisioning/volumeSelector/match", expression.ParseSelector, celenv.MemberVolumeLocator}},
 }
 
-// badExpressions finds expressions that Talos cannot read, or that are over fields that it does not have. A merge replaces an expression
+// badExpressions finds expressions that Talos cannot read, that are over fields that it does not have, or that select nothing. A merge replaces an expression
 // as a whole, so no other patch makes it right. letters is how many the patch may still have.
 func badExpressions(document config.Document, letters *int) []finding {
 	fields := expressionFields[document.Kind()]
@@ -78,4 +79,21 @@ func badExpressions(document config.Document, letters *int) []finding {
 	}
 
 	return findings
+}
+
+// deadSelectors finds expressions of a merged config that select nothing. The rest Talos says itself.
+func deadSelectors(documents []config.Document) []finding {
+	var dead []finding
+
+	letters := maxExpressions
+
+	for _, document := range documents {
+		for _, found := range badExpressions(document, &letters) {
+			if errors.Is(found.err, expression.ErrNeverTrue) {
+				dead = append(dead, found)
+			}
+		}
+	}
+
+	return dead
 }

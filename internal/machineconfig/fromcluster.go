@@ -29,7 +29,7 @@ func (r *render) fromCluster(documents []config.Document) []finding {
 	for _, each := range networksIn(documents) {
 		if !reflect.DeepEqual(was[each.address], each.value) {
 			findings = append(findings, finding{
-				document: each.id, field: each.pointer, err: fmt.Errorf("comes from %s of the Cluster: set it there, and leave it out here", each.from),
+				document: each.id, field: each.pointer, err: fromClusterError(each.from),
 			})
 		}
 	}
@@ -43,6 +43,10 @@ func (r *render) fromCluster(documents []config.Document) []finding {
 	return findings
 }
 
+func fromClusterError(field string) error {
+	return fmt.Errorf("comes from %s of the Cluster: set it there, and leave it out here", field)
+}
+
 // networkSetting is what the Cluster says of its networks, as a document has it.
 type networkSetting struct {
 	address
@@ -51,25 +55,23 @@ type networkSetting struct {
 }
 
 func networksIn(documents []config.Document) []networkSetting {
-	const pods, services, domain = "spec.clusterNetwork.pods", "spec.clusterNetwork.services", "spec.clusterNetwork.serviceDomain"
-
 	var all []networkSetting
 
 	if modern, ok := documentOf[*k8s.KubeNetworkConfigV1Alpha1](documents); ok {
 		id := merge.IDOf(modern)
 		all = append(all,
-			networkSetting{address{id, "/podSubnets"}, modern.NetworkPodSubnets, pods},
-			networkSetting{address{id, "/serviceSubnets"}, modern.NetworkServiceSubnets, services},
-			networkSetting{address{id, "/dnsDomain"}, modern.NetworkDNSDomain, domain},
+			networkSetting{address{id, "/podSubnets"}, modern.NetworkPodSubnets, podNetworks},
+			networkSetting{address{id, "/serviceSubnets"}, modern.NetworkServiceSubnets, serviceNetworks},
+			networkSetting{address{id, "/dnsDomain"}, modern.NetworkDNSDomain, serviceDomain},
 		)
 	}
 
 	if _, cluster := legacyOf(documents); cluster.ClusterNetwork != nil {
 		id := merge.ID{Kind: merge.LegacyKind}
 		all = append(all,
-			networkSetting{address{id, "/cluster/network/podSubnets"}, cluster.ClusterNetwork.PodSubnet, pods},
-			networkSetting{address{id, "/cluster/network/serviceSubnets"}, cluster.ClusterNetwork.ServiceSubnet, services},
-			networkSetting{address{id, "/cluster/network/dnsDomain"}, cluster.ClusterNetwork.DNSDomain, domain},
+			networkSetting{address{id, "/cluster/network/podSubnets"}, cluster.ClusterNetwork.PodSubnet, podNetworks},
+			networkSetting{address{id, "/cluster/network/serviceSubnets"}, cluster.ClusterNetwork.ServiceSubnet, serviceNetworks},
+			networkSetting{address{id, "/cluster/network/dnsDomain"}, cluster.ClusterNetwork.DNSDomain, serviceDomain},
 		)
 	}
 

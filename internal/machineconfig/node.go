@@ -91,6 +91,9 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	findings = append(findings, r.fromCluster(documents)...)
 	findings = append(findings, foreignPods(documents)...)
 	findings = append(findings, etcdTimes(documents)...)
+	findings = append(findings, emptyChoices(documents)...)
+	findings = append(findings, tinyVolumes(documents)...)
+	findings = append(findings, deadSelectors(documents)...)
 	findings = append(findings, r.wrongEmbedded(documents)...)
 
 	return append(findings, r.missingVital(merged)...)

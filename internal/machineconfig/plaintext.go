@@ -24,6 +24,9 @@ var (
 		"keep the text in a Secret and refer to its key (contentFrom, contentsFrom, and so on: secretKeyRef)")
 	errUserInfo = errors.New("has a user or password in a URL, which would stand in the patch for all to read: " +
 		"remove it; for registries use TalosClusterConfig.spec.registries[].authSecretRef")
+	errQuery = errors.New("has a token, key or password in the query of a URL, which would stand in the patch for all to read: " +
+		"remove it, and send it as a header from a Secret (extraManifestHeadersFrom, headersFrom: secretKeyRef), or keep the whole text in a Secret " +
+		"where a field beside it refers to one (contentsFrom, manifestFrom, contentFrom, envFrom, and so on)")
 )
 
 // loginURL is a URL with a password, as it may stand anywhere in a text. A user alone ("ssh://git@host") is harmless there.
@@ -93,6 +96,8 @@ func plainSecret(leaf merge.Leaf) error {
 	// Most texts have no such sign, and to look for it costs least.
 	case strings.Contains(text, "@") && hasLogin(leaf.Pointer, text):
 		return errUserInfo
+	case strings.Contains(text, "?") && hasCredentialQuery(leaf.Pointer, text):
+		return errQuery
 	case holdsSecretManifest(text):
 		return errSecretManifest
 	case privateKey.MatchString(text):
@@ -104,6 +109,18 @@ func plainSecret(leaf merge.Leaf) error {
 
 func hasLogin(pointer, text string) bool {
 	return loginURL.MatchString(text) || (isAddress(pointer) || wholeURL.MatchString(text)) && merge.HasUserInfo(text)
+}
+
+// placeholder is a value of a query that a program fills in when it runs: of a shell, a template, or a text that explains.
+var placeholder = regexp.MustCompile(`=(?:\$|\{|<|\*)[^&\s]*`)
+
+// hasCredentialQuery tells a URL with a credential in its query, as it may stand anywhere in a text, or without a scheme in a field for addresses.
+func hasCredentialQuery(pointer, text string) bool {
+	if isAddress(pointer) && !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+
+	return merge.HasCredentialQuery(placeholder.ReplaceAllString(text, "="))
 }
 
 // isAuthorization tells the header of a login, in whichever map of headers.

@@ -84,6 +84,37 @@ func TestSecretsInPlainFields(t *testing.T) {
 		"probe": {
 			"{kind: HTTPProbeConfig, httpProbeConfig: {name: a, url: 'https://u:" + plainValue + "@m.example.com'}}", "HTTPProbeConfig/a | /url",
 		},
+		"token of a manifest": {
+			"{kind: Config, config: {cluster: {extraManifests: ['https://raw.example.com/m.yaml?ref=v1&private_token=" + plainValue + "']}}}",
+			"Config | /cluster/extraManifests/0",
+		},
+		"token of a mirror": {
+			"{kind: RegistryMirrorConfig, registryMirrorConfig: {name: docker.io, endpoints: [{url: 'https://m.example.com/v2?accessToken=" + plainValue + "'}]}}",
+			"RegistryMirrorConfig/docker.io | /endpoints/0/url",
+		},
+		"token of a key server":       {fmt.Sprintf(volume, "https://kms.example.com?token="+plainValue), "UserVolumeConfig/d | /encryption/keys/0/kms/endpoint"},
+		"key server without a scheme": {fmt.Sprintf(volume, "kms.example.com:4050?token="+plainValue), "UserVolumeConfig/d | /encryption/keys/0/kms/endpoint"},
+		"token of the kernel log": {
+			"{kind: KmsgLogConfig, kmsgLogConfig: {name: a, url: 'tcp://m.example.com:9000/?key=" + plainValue + "'}}", "KmsgLogConfig/a | /url",
+		},
+		"token of legacy logging": {
+			"{kind: Config, config: {machine: {logging: {destinations: [{endpoint: 'tcp://m.example.com:9000/?apikey=" + plainValue + "', format: json_lines}]}}}}",
+			"Config | /machine/logging/destinations/0/endpoint",
+		},
+		"token of a probe": {
+			"{kind: HTTPProbeConfig, httpProbeConfig: {name: a, url: 'https://m.example.com/live?token=" + plainValue + "'}}", "HTTPProbeConfig/a | /url",
+		},
+		"token of the discovery": {
+			"{kind: Config, config: {cluster: {discovery: {registries: {service: {endpoint: 'https://d.example.com/?secret=" + plainValue + "'}}}}}}",
+			"Config | /cluster/discovery/registries/service/endpoint",
+		},
+		"token in an argument of the kernel": {
+			"{kind: Config, config: {machine: {install: {extraKernelArgs: ['siderolink.api=grpc://s.example.com?jointoken=" + plainValue + "']}}}}",
+			"Config | /machine/install/extraKernelArgs/0",
+		},
+		"token inside a file":      {legacyFile("curl 'https://host/x?sig=" + plainValue + "'\n"), "Config | /machine/files/0/content"},
+		"token that is filled in":  {legacyFile("curl https://host/x?token=$TOKEN \"https://host/y?token=\"\n"), ""},
+		"query without credential": {"{kind: Config, config: {cluster: {extraManifests: ['https://raw.example.com/m.yaml?ref=v1&keyboard=de']}}}", ""},
 		"proxy": {
 			"{kind: Config, config: {machine: {env: {https_proxy: 'http://u:" + plainValue + "@proxy:3128'}}}}",
 			"Config | /machine/env/https_proxy",

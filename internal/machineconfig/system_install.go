@@ -87,7 +87,7 @@ func (s *system) unattendedInstall(source Source, install bootstrapv1.InstallSpe
 		selector, field = fmt.Sprintf("disk.dev_path == %q", install.Disk), "disk"
 	}
 
-	match, err := expression.ParseBoolean(selector, celenv.DiskLocator())
+	match, err := expression.ParseSelector(selector, celenv.DiskLocator())
 	if err != nil {
 		return &Error{Reason: ReasonRenderFailed, Source: source, Field: field, Err: notExpression(err)}
 	}

@@ -64,7 +64,7 @@ func (s *system) cni(config *bootstrapv1.TalosClusterConfig) error {
 
 	for i, each := range cni.URLs {
 		parsed, err := url.Parse(each)
-		if err != nil || parsed.Host == "" || parsed.User != nil {
+		if err != nil || parsed.Host == "" || parsed.User != nil || merge.HasCredentialQuery(each) {
 			// The parser's own words quote the URL, which may carry a password.
 			faults = append(faults, &Error{
 				Reason: ReasonRenderFailed, Source: source, Field: fmt.Sprintf("urls[%d]", i),

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 )
 
 const (
@@ -98,7 +99,7 @@ func mirrorURL(text string) (*url.URL, error) {
 	switch {
 	case err != nil || parsed.Host == "":
 		return nil, errors.New("not a URL of the form https://host[:port][/path]")
-	case parsed.User != nil:
+	case parsed.User != nil || merge.HasCredentialQuery(text):
 		return nil, errors.New("credentials in a URL would be stored in plain text: give the mirror host its own entry with authSecretRef")
 	default:
 		return parsed, nil

@@ -111,7 +111,7 @@ func provisioning(volume bootstrapv1.StorageVolume) (block.ProvisioningSpec, err
 
 	if volume.DiskSelector == "" {
 		errs = append(errs, volumeFault("diskSelector", `must be set with type %s, for example disk.transport == "nvme" && !system_disk`, volume.Type))
-	} else if match, err := expression.ParseBoolean(volume.DiskSelector, celenv.DiskLocator()); err != nil {
+	} else if match, err := expression.ParseSelector(volume.DiskSelector, celenv.DiskLocator()); err != nil {
 		errs = append(errs, volumeFault("diskSelector", "%w", err))
 	} else {
 		spec.DiskSelectorSpec.Match = match

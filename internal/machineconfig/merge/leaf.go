@@ -113,7 +113,7 @@ type flattener struct {
 
 func (f *flattener) leaf(text string, secrets *secretNode) {
 	// An empty secret is none, and to mask it would tell that it is set.
-	secret := text != "" && (secrets.isSecret() && !secrets.tells(text) || HasUserInfo(text) || hasCredentialQuery(text))
+	secret := text != "" && (secrets.isSecret() && !secrets.tells(text) || HasUserInfo(text) || HasCredentialQuery(text))
 	pointer := string(f.path)
 
 	f.leaves = append(f.leaves, Leaf{

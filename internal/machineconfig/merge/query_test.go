@@ -13,6 +13,12 @@ func TestHasCredentialQuery(t *testing.T) {
 		"https://store.example.com/x?sv=2&sig=abc%3D":          true,
 		"https://example.com/x?X-Amz-Signature=abc":            true,
 		"grpc://sidero.example.com?jointoken=abc":              true,
+		"https://example.com/x?accessToken=abc":                true,
+		"https://example.com/x?a=b;client-secret=abc":          true,
+		"https://example.com/x?X-Goog-Credential=abc":          true,
+		"https://example.com/x?pwd=abc":                        true,
+		"curl \"https://example.com/x?token=\"$TOKEN":          false,
+		"https://example.com/x?compass=n&monkey=a":             false,
 		"https://example.com/manifest.yaml":                    false,
 		"https://example.com/x?token=":                         false,
 		"https://example.com/x?ref=main&keyboard=de":           false,
@@ -23,7 +29,7 @@ func TestHasCredentialQuery(t *testing.T) {
 	}
 
 	for text, want := range cases {
-		if got := hasCredentialQuery(text); got != want {
+		if got := HasCredentialQuery(text); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
 	}
