@@ -65,8 +65,8 @@ func (r *Report) kubernetes(path *field.Path, text, format string) {
 		return
 	}
 
-	// What is wrong with the format is told at its own field.
-	contract, _ := version.ParseContract(format) //nolint:errcheck // see above: the zero value is older than all
+	// What is wrong with the format is told at its own field; the zero value is older than all.
+	contract, _ := version.ParseContract(format)
 
 	if err := version.CheckKubernetesOfAny(contract, kubernetes); err != nil {
 		r.fail(path, err.Error())

@@ -208,7 +208,6 @@ func (w *World) Generate(ctx context.Context, arguments ...string) (string, erro
 }
 
 func (w *World) run(ctx context.Context, arguments, flags []string) (string, error) {
-
 	command := exec.CommandContext(ctx, w.program, append(arguments, flags...)...)
 	// Nothing of the user's own configuration, no search for a newer clusterctl, no object held to one reconcile a second, and cluster classes.
 	command.Env = append(os.Environ(), "HOME="+w.dir, "XDG_CONFIG_HOME="+w.dir,
