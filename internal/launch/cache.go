@@ -5,15 +5,11 @@ package launch
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	toolscache "k8s.io/client-go/tools/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
@@ -25,37 +21,7 @@ func Secrets(keep func(name string) bool) cache.ByObject {
 	labelled, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Exists, nil)
 	utilruntime.Must(err) // the label is a constant
 
-	return cache.ByObject{Label: labels.NewSelector().Add(*labelled), Transform: stripSecret(keep)}
-}
-
-// strippedValue stands for a value that the cache does not keep. It is not empty, so that an empty value is still seen to
-// be one, and also when an object comes through here twice.
-var strippedValue = []byte{'-'}
-
-// stripSecret leaves the keys of a Secret, whether their values are empty and, of the values, only those that are wanted.
-func stripSecret(keep func(name string) bool) toolscache.TransformFunc {
-	return func(in any) (any, error) {
-		secret, ok := in.(*corev1.Secret)
-		if !ok {
-			return in, nil
-		}
-
-		secret.ManagedFields = nil
-		// kubectl apply leaves a copy of the whole object there, values included.
-		delete(secret.Annotations, corev1.LastAppliedConfigAnnotation)
-
-		if keep(secret.Name) {
-			return secret, nil
-		}
-
-		for key, value := range secret.Data {
-			if len(value) > 0 {
-				secret.Data[key] = strippedValue
-			}
-		}
-
-		return secret, nil
-	}
+	return cache.ByObject{Label: labels.NewSelector().Add(*labelled), Transform: NewSlimmer().secret(keep)}
 }
 
 // NewMetadata returns a cache of the names and resource versions of all Secrets and ConfigMaps, without any value. It is apart from
@@ -66,7 +32,7 @@ func NewMetadata(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 		Scheme:            mgr.GetScheme(),
 		Mapper:            mgr.GetRESTMapper(),
 		DefaultNamespaces: namespaces(namespace),
-		DefaultTransform:  stripMetadata,
+		DefaultTransform:  NewSlimmer().metadata,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cache of the metadata of Secrets and ConfigMaps: %w", err)
@@ -77,29 +43,6 @@ func NewMetadata(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	}
 
 	return metadata, nil
-}
-
-// stripMetadata leaves what a watch needs to tell which object changed, whether the manager's cache has it too, and whether a move
-// takes it along.
-func stripMetadata(in any) (any, error) {
-	object, ok := in.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return in, nil
-	}
-
-	stripped := metav1.ObjectMeta{
-		Name: object.Name, Namespace: object.Namespace, UID: object.UID, ResourceVersion: object.ResourceVersion,
-	}
-
-	for _, label := range []string{clusterv1.ClusterNameLabel, clusterctlv1.ClusterctlMoveLabel} {
-		if value, ok := object.Labels[label]; ok {
-			metav1.SetMetaDataLabel(&stripped, label, value)
-		}
-	}
-
-	object.ObjectMeta = stripped
-
-	return object, nil
 }
 
 // unledCache runs before the manager leads, as its own cache does: a new leader begins with a full cache.

@@ -12,7 +12,7 @@ import (
 func TestStripMetadata(t *testing.T) {
 	g := NewWithT(t)
 
-	stripped, err := stripMetadata(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+	stripped, err := NewSlimmer().metadata(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "registry", Namespace: "ns", UID: "u", ResourceVersion: "7",
 		Labels:      map[string]string{"cluster.x-k8s.io/cluster-name": "c", "clusterctl.cluster.x-k8s.io/move": "", "other": "x"},
 		Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"c2VjcmV0"}}`},

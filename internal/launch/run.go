@@ -16,6 +16,8 @@ import (
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/maesh-dev/ichor/internal/memory"
 )
 
 // Program is a manager as the command line starts it.
@@ -86,6 +88,10 @@ func (p Program) Run(ctx context.Context, version string, args []string, out io.
 	mgr, err := p.NewManager(ctx, restConfig)
 	if err != nil {
 		return err
+	}
+
+	if err := mgr.Add(memory.NewKeeper()); err != nil {
+		return fmt.Errorf("memory: %w", err)
 	}
 
 	mgr.GetLogger().WithName("setup").Info("Starting manager", "version", version)

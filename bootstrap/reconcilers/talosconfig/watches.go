@@ -109,7 +109,8 @@ func (r *Reconciler) enqueue(forObject mapFunc) handler.EventHandler {
 	})
 }
 
-// configs returns the TalosConfigs of a namespace that this manager reconciles; of one cluster, when it is named.
+// configs returns the TalosConfigs of a namespace that this manager reconciles; of one cluster, when it is named. They are the cache's own, and
+// must not be changed: to copy those of a large namespace for each event would cost more than the event.
 func (r *Reconciler) configs(ctx context.Context, namespace, cluster string) ([]bootstrapv1.TalosConfig, error) {
 	labels := client.MatchingLabels{}
 	if cluster != "" {
@@ -121,7 +122,7 @@ func (r *Reconciler) configs(ctx context.Context, namespace, cluster string) ([]
 	}
 
 	list := &bootstrapv1.TalosConfigList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace), labels); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), labels, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list TalosConfigs: %w", err)
 	}
 

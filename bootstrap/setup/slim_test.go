@@ -15,7 +15,7 @@ import (
 )
 
 // Values stay in the cache for a cluster's own secrets only; of all others, the keys, and whether there is a value.
-func TestStripSecret(t *testing.T) {
+func TestSlimSecret(t *testing.T) {
 	tests := map[string]struct{ name, want string }{
 		"bundle":        {"c-talos", "secret"},
 		"authority":     {"c-ca", "secret"},
@@ -55,13 +55,13 @@ func TestStripSecret(t *testing.T) {
 }
 
 // Of a Machine's status nothing stays but whether it has joined, and everything that a config is made of does.
-func TestStripMachine(t *testing.T) {
+func TestSlimMachine(t *testing.T) {
 	g := NewWithT(t)
 
 	node := clusterv1.MachineNodeReference{Name: "node"}
 	spec := clusterv1.MachineSpec{ClusterName: "c", Version: "v1.36.1", ProviderID: "p"}
 
-	stripped, err := stripMachine(&clusterv1.Machine{
+	stripped, err := slimmer{launch.NewSlimmer()}.machine(&clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "m", Labels: map[string]string{"pool": "storage"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
 			Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}", bootstrapv1.RunningInputsAnnotation: "[]"},
@@ -82,7 +82,7 @@ func TestStripMachine(t *testing.T) {
 }
 
 // A TalosConfig loses nothing that anybody reads: its status is compared with what is to be written.
-func TestStripTalosConfig(t *testing.T) {
+func TestSlimTalosConfig(t *testing.T) {
 	g := NewWithT(t)
 
 	config := &bootstrapv1.TalosConfig{
@@ -95,7 +95,7 @@ func TestStripTalosConfig(t *testing.T) {
 	want := config.DeepCopy()
 	config.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
 
-	stripped, err := stripTalosConfig(config)
+	stripped, err := slimmer{launch.NewSlimmer()}.talosConfig(config)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(stripped).To(Equal(want))
 	g.Expect(cap(config.Status.Conditions)).To(BeNumerically("<", 8))
