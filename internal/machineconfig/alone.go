@@ -163,6 +163,9 @@ func wrongAlone(document config.Document) []finding {
 	return append(findings, illFormed(documents)...)
 }
 
+// maxEntries is how many entries at fault are found in one map. Nobody mends more than that before trying again.
+const maxEntries = 100
+
 // badEntries asks machinery about each entry by itself, so that the one at fault is known.
 func badEntries(settings nodeSettings, sort string, entries map[string]string, check func(map[string]string) error) []finding {
 	if check(entries) == nil {
@@ -172,6 +175,10 @@ func badEntries(settings nodeSettings, sort string, entries map[string]string, c
 	var findings []finding
 
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if len(findings) >= maxEntries {
+			break
+		}
+
 		for _, err := range flatten(check(map[string]string{key: entries[key]})) {
 			findings = append(findings, finding{document: settings.id, field: settings.pointer(sort, key), err: err})
 		}

@@ -3,18 +3,18 @@
 package validating
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// maxAtOnce is how many bytes of objects are looked at at the same time. The API server passes on any number of requests at once, each
-// with an object of up to 3 MiB, and a look takes many times the object's size: without a bound, whoever may create patches could make the
-// manager run out of memory. Ordinary objects have a few KiB, and never wait for each other.
+// maxAtOnce is how many bytes of requests are read and looked at at the same time. The API server passes on any number of requests at once,
+// each with objects of up to 3 MiB, and to decode one and look at it takes many times its size: without a bound, whoever may create patches
+// could make the manager run out of memory. Ordinary objects have a few KiB, and never wait for each other.
 const maxAtOnce = 4 << 20
 
 // Room bounds the memory of all webhooks of a manager together.
@@ -23,15 +23,23 @@ type Room struct{ bytes *semaphore.Weighted }
 // NewRoom returns a Room for the webhooks of one manager.
 func NewRoom() *Room { return &Room{semaphore.NewWeighted(maxAtOnce)} }
 
-// enter waits for room for the objects of the request, at most as long as the API server waits for the answer. The function that it
-// returns gives the room back.
-func (r *Room) enter(ctx context.Context, request admission.Request) (leave func(), err error) {
-	size := min(int64(len(request.Object.Raw)+len(request.OldObject.Raw)), maxAtOnce)
-	if err := r.bytes.Acquire(ctx, size); err != nil {
-		return nil, fmt.Errorf("too many large objects are being checked: try again: %w", err)
-	}
+// within has each request wait for room before anything of it is read, at most as long as the API server waits for the answer.
+func (r *Room) within(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
+		size := request.ContentLength
+		if size < 0 || size > maxAtOnce {
+			size = maxAtOnce
+		}
 
-	return func() { r.bytes.Release(size) }, nil
+		if err := r.bytes.Acquire(request.Context(), size); err != nil {
+			http.Error(out, "too many large objects are being checked: try again", http.StatusServiceUnavailable)
+
+			return
+		}
+		defer r.bytes.Release(size)
+
+		next.ServeHTTP(out, request)
+	})
 }
 
 // How large a spec may be. What is larger fits into no machine's config, which is kept in a Secret of at most 1 MiB, nor does etcd take much

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -45,11 +47,24 @@ func Register[T client.Object](mgr ctrl.Manager, object T, validator Validator[T
 
 	validator.kind = gvk.GroupKind()
 
-	if err := ctrl.NewWebhookManagedBy(mgr, object).WithValidator(&validator).Complete(); err != nil {
-		return fmt.Errorf("webhook of %s: %w", gvk.Kind, err)
+	webhook := admission.WithValidator(mgr.GetScheme(), &validator)
+	webhook.LogConstructor = func(base logr.Logger, request *admission.Request) logr.Logger {
+		base = base.WithValues("webhookGroup", gvk.Group, "webhookKind", gvk.Kind)
+		if request == nil {
+			return base
+		}
+
+		return base.WithValues(gvk.Kind, klog.KRef(request.Namespace, request.Name), "user", request.UserInfo.Username, "requestID", request.UID)
 	}
 
+	mgr.GetWebhookServer().Register(pathOf(gvk), validator.Room.within(webhook))
+
 	return nil
+}
+
+// pathOf is the webhook's path as the markers at the kinds' SetupWithManager have it.
+func pathOf(kind schema.GroupVersionKind) string {
+	return "/validate-" + strings.ReplaceAll(kind.Group, ".", "-") + "-" + kind.Version + "-" + strings.ToLower(kind.Kind)
 }
 
 // ValidateCreate refuses an object that is wrong by itself.
@@ -62,12 +77,6 @@ func (v *Validator[T]) ValidateCreate(ctx context.Context, object T) (admission.
 	if tooLarge := checkSize(request); tooLarge != nil {
 		return nil, v.invalid(object, field.ErrorList{tooLarge})
 	}
-
-	leave, err := v.Room.enter(ctx, request)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 
 	report := v.Look(object)
 
@@ -90,12 +99,6 @@ func (v *Validator[T]) ValidateUpdate(ctx context.Context, before, after T) (adm
 	if tooLarge := checkSize(request); tooLarge != nil {
 		return nil, v.invalid(after, field.ErrorList{tooLarge})
 	}
-
-	leave, err := v.Room.enter(ctx, request)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 
 	report := v.Look(after)
 	warnings := warningsOf(report)

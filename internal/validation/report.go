@@ -64,8 +64,6 @@ func (f Fault) Path() string {
 
 	path.WriteString(f.Field + "." + document)
 
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
-
 	for token := range strings.SplitSeq(strings.TrimPrefix(f.Pointer, "/"), "/") {
 		token = unescape.Replace(token)
 		if isName(token) {
@@ -77,6 +75,9 @@ func (f Fault) Path() string {
 
 	return path.String()
 }
+
+// unescape takes back what RFC 6901 puts in the place of two characters.
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
 // isName tells what can stand after a dot: the name of a field, or a key that looks like one.
 func isName(token string) bool {
@@ -162,7 +163,23 @@ func (r *Report) addStorageErrors(err error) {
 
 // done sorts what was found, and drops what was said twice.
 func (r *Report) done() Report {
-	slices.SortStableFunc(r.Faults, func(a, b Fault) int { return strings.Compare(a.Path(), b.Path()) })
+	type placed struct {
+		path string
+		Fault
+	}
+
+	// Each path is made once, and not for each comparison.
+	faults := make([]placed, len(r.Faults))
+	for i, fault := range r.Faults {
+		faults[i] = placed{fault.Path(), fault}
+	}
+
+	slices.SortStableFunc(faults, func(a, b placed) int { return strings.Compare(a.path, b.path) })
+
+	for i := range faults {
+		r.Faults[i] = faults[i].Fault
+	}
+
 	r.Faults = slices.Compact(r.Faults)
 
 	return *r

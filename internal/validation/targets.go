@@ -28,7 +28,34 @@ func (r *Report) machineTargets(target bootstrapv1.MachineTargeting) {
 	r.selector(field.NewPath("spec", "machineSelector"), target.MachineSelector)
 }
 
+// What a selector may have. Each value is checked by itself, and each fault told: with thousands that would be work for nothing.
+const (
+	maxRequirements   = 64
+	maxSelectorValues = 256
+)
+
 func (r *Report) selector(path *field.Path, selector *metav1.LabelSelector) {
+	if selector == nil {
+		return
+	}
+
+	if n := len(selector.MatchLabels) + len(selector.MatchExpressions); n > maxRequirements {
+		r.fail(path, fmt.Sprintf("has %d requirements, at most %d are allowed: give the objects a label for what they have in common, and select by that", n, maxRequirements))
+
+		return
+	}
+
+	values := 0
+	for _, requirement := range selector.MatchExpressions {
+		values += len(requirement.Values)
+	}
+
+	if values > maxSelectorValues {
+		r.fail(path.Child("matchExpressions"), fmt.Sprintf("has %d values, at most %d are allowed: give the objects a label for what they have in common, and select by that", values, maxSelectorValues))
+
+		return
+	}
+
 	r.addErrors(metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path))
 }
 
