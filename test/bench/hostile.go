@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -42,6 +41,8 @@ type answer struct {
 	code            int
 }
 
+// measureHostile has hostile patches answered in three ways: by the API server alone, which has nothing of Ichor but the definition of the
+// kind; by the API server and the manager, as users see it; and by the manager alone, asked as the API server asks it.
 func measureHostile(ctx context.Context, s sizes) (results []result, err error) {
 	world, err := scale.Start(ctx, scale.Options{})
 	if err != nil {
@@ -60,30 +61,28 @@ func measureHostile(ctx context.Context, s sizes) (results []result, err error) 
 		return nil, err
 	}
 
-	b, err := newHostileBench(ctx, world, manager, fleet.Namespace, s.settling)
+	b, err := newHostileBench(ctx, world, manager, fleet.Namespace, s)
 	if err != nil {
 		return nil, err
 	}
 
-	specs := hostile.Specs()
-	names := slices.Sorted(maps.Keys(specs))
+	alone, err := b.all(ctx, way{"API server alone", hostilePatch, b.create}, s.hostileTries)
+	if err != nil {
+		return nil, err
+	}
 
-	var slowest, busiest, manages, serves result
+	if err = b.waitForWebhooks(ctx); err != nil {
+		return nil, err
+	}
 
-	for _, name := range names {
-		measured, err := b.patch(ctx, specs[name], s.hostileTries)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+	whole, err := b.all(ctx, way{"API server and manager", hostilePatch, b.create}, s.hostileTries)
+	if err != nil {
+		return nil, err
+	}
 
-		note := fmt.Sprintf("%s: answered with %d", name, measured.code)
-		slowest = worst(slowest, limited("hostile patches: slowest answer", float64(measured.took.Milliseconds()), millis, float64(maxAnswer.Milliseconds()), note))
-		busiest = worst(busiest, told("hostile patches: most processor time", float64(measured.processor.Milliseconds()), millis, note))
-		manages = worst(manages, limited("hostile patches: manager's memory", measured.manager, mega, maxAnswerMemory, note))
-		serves = worst(serves, limited("hostile patches: API server's memory", measured.server, mega, maxAnswerMemory, note))
-
-		progress("%s: %v (processors %v), manager %.0f MB, API server %.0f MB, status %d", name,
-			measured.took.Round(time.Millisecond), measured.processor, measured.manager, measured.server, measured.code)
+	asked, err := b.all(ctx, way{"manager alone", b.review, b.ask}, s.hostileTries)
+	if err != nil {
+		return nil, err
 	}
 
 	kept, err := b.kept(ctx)
@@ -91,7 +90,29 @@ func measureHostile(ctx context.Context, s sizes) (results []result, err error) 
 		return nil, err
 	}
 
-	return append([]result{slowest, busiest, manages, serves}, kept...), manager.Stop()
+	return append(hostileResults(alone, whole, asked), kept...), manager.Stop()
+}
+
+// hostileResults are the worst of all patches, each with its name.
+func hostileResults(alone, whole, asked map[string]answer) []result {
+	var own, slowest, server, busiest, manages, serves, servesAlone result
+
+	for _, name := range slices.Sorted(maps.Keys(whole)) {
+		a, w, m := alone[name], whole[name], asked[name]
+		note := fmt.Sprintf("%s: answered with %d", name, w.code)
+		took := func(a answer) float64 { return float64(a.took.Milliseconds()) }
+
+		own = worst(own, limited("hostile patches: manager's slowest answer", took(m), millis, float64(maxAnswer.Milliseconds()), name))
+		slowest = worst(slowest, limited("hostile patches: slowest answer", took(w), millis, float64(maxAnswer.Milliseconds()),
+			fmt.Sprintf("%s, %.0f ms without the manager", note, took(a))))
+		server = worst(server, told("hostile patches: slowest answer of the API server alone", took(a), millis, name))
+		busiest = worst(busiest, told("hostile patches: most processor time", float64(w.processor.Milliseconds()), millis, note))
+		manages = worst(manages, limited("hostile patches: manager's memory", max(w.manager, m.manager), mega, maxAnswerMemory, note))
+		serves = worst(serves, limited("hostile patches: API server's memory", w.server, mega, maxAnswerMemory, note))
+		servesAlone = worst(servesAlone, told("hostile patches: memory of the API server alone", a.server, mega, name))
+	}
+
+	return []result{own, slowest, server, busiest, manages, serves, servesAlone}
 }
 
 func worst(a, b result) result {
@@ -104,11 +125,13 @@ func worst(a, b result) result {
 
 // hostileBench sends patches and looks at the processes that answer.
 type hostileBench struct {
-	world   *scale.World
-	manager *harness.Provider
-	server  int // process
-	http    *http.Client
-	url     string
+	world         *scale.World
+	manager       *harness.Provider
+	server        int // process
+	http, webhook *http.Client
+	url           string
+	namespace     string
+	specs         map[string]string
 
 	// settling is how long memory must have stopped to shrink at the start and at the end; between two patches, a third of that.
 	settling time.Duration
@@ -117,8 +140,14 @@ type hostileBench struct {
 	managerFirst, serverFirst scale.Memory // before all
 }
 
-func newHostileBench(ctx context.Context, world *scale.World, manager *harness.Provider, namespace string, settling time.Duration) (*hostileBench, error) {
-	b := &hostileBench{world: world, manager: manager, settling: settling}
+func newHostileBench(ctx context.Context, world *scale.World, manager *harness.Provider, namespace string, s sizes) (*hostileBench, error) {
+	b := &hostileBench{world: world, manager: manager, namespace: namespace, settling: s.settling, specs: hostile.Specs()}
+
+	maps.DeleteFunc(b.specs, func(name, _ string) bool { return s.hostile != nil && !s.hostile.MatchString(name) })
+
+	if len(b.specs) == 0 {
+		return nil, fmt.Errorf("-patches %s: no hostile patch has such a name", s.hostile)
+	}
 
 	var err error
 	if b.server, err = world.PID(tools.KubeAPIServer); err != nil {
@@ -130,11 +159,11 @@ func newHostileBench(ctx context.Context, world *scale.World, manager *harness.P
 		return nil, err
 	}
 
-	b.url = fmt.Sprintf("%s/apis/%s/namespaces/%s/talosconfigpatches", config.Host, bootstrapv1.GroupVersion, namespace)
-
-	if err = b.waitForWebhooks(ctx); err != nil {
+	if b.webhook, err = world.WebhookClient(); err != nil {
 		return nil, err
 	}
+
+	b.url = fmt.Sprintf("%s/apis/%s/namespaces/%s/talosconfigpatches", config.Host, bootstrapv1.GroupVersion, namespace)
 
 	if err = b.rest(ctx, b.settling); err != nil {
 		return nil, err
@@ -163,7 +192,7 @@ func (b *hostileBench) kept(ctx context.Context) ([]result, error) {
 	}
 
 	more := func(first, now scale.Memory) float64 {
-		return (float64(now.Resident) - float64(first.Resident)) / megabyte
+		return (float64(now.Own()) - float64(first.Own())) / megabyte
 	}
 
 	return []result{
@@ -197,12 +226,27 @@ func (b *hostileBench) waitForWebhooks(ctx context.Context) error {
 	return nil
 }
 
-func hostilePatch(spec string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"TalosConfigPatch","metadata":{"name":"hostile"},"spec":%s}`, bootstrapv1.GroupVersion, spec)
+// all has all patches answered in one way.
+func (b *hostileBench) all(ctx context.Context, by way, tries int) (map[string]answer, error) {
+	answers := map[string]answer{}
+
+	for _, name := range slices.Sorted(maps.Keys(b.specs)) {
+		measured, err := b.patch(ctx, by.body(b.specs[name]), tries, by.ask)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", by.name, name, err)
+		}
+
+		answers[name] = measured
+
+		progress("%s: %s: %v (processors %v), manager %.0f MB, API server %.0f MB, status %d", by.name, name,
+			measured.took.Round(time.Millisecond), measured.processor, measured.manager, measured.server, measured.code)
+	}
+
+	return answers, nil
 }
 
-// patch creates the patch some times, and removes it again: the median of the times, and the most memory.
-func (b *hostileBench) patch(ctx context.Context, spec string, tries int) (answer, error) {
+// patch has the patch answered some times: the median of the times, and the most memory.
+func (b *hostileBench) patch(ctx context.Context, patch []byte, tries int, ask func(context.Context, []byte) (int, error)) (answer, error) {
 	var (
 		took, processor []time.Duration
 		worst           answer
@@ -213,7 +257,7 @@ func (b *hostileBench) patch(ctx context.Context, spec string, tries int) (answe
 	}
 
 	for range tries {
-		one, err := b.once(ctx, hostilePatch(spec))
+		one, err := b.once(ctx, patch, ask)
 		if err != nil {
 			return answer{}, err
 		}
@@ -228,11 +272,12 @@ func (b *hostileBench) patch(ctx context.Context, spec string, tries int) (answe
 	return worst, nil
 }
 
-func (b *hostileBench) once(ctx context.Context, patch []byte) (answer, error) {
-	err := errors.Join(b.world.CollectGarbage(ctx, b.manager), b.world.CollectServerGarbage(ctx), scale.ForgetPeak(b.manager.PID()), scale.ForgetPeak(b.server))
-	if err != nil {
+func (b *hostileBench) once(ctx context.Context, patch []byte, ask func(context.Context, []byte) (int, error)) (answer, error) {
+	if err := errors.Join(b.world.CollectGarbage(ctx, b.manager), b.world.CollectServerGarbage(ctx)); err != nil {
 		return answer{}, err
 	}
+
+	managerPeak, serverPeak := scale.WatchPeak(b.manager.PID()), scale.WatchPeak(b.server)
 
 	before, err := b.processorTime()
 	if err != nil {
@@ -241,7 +286,7 @@ func (b *hostileBench) once(ctx context.Context, patch []byte) (answer, error) {
 
 	start := time.Now()
 
-	code, text, err := b.post(ctx, patch, "")
+	code, err := ask(ctx, patch)
 	if err != nil {
 		return answer{}, err
 	}
@@ -255,33 +300,23 @@ func (b *hostileBench) once(ctx context.Context, patch []byte) (answer, error) {
 
 	measured.processor = after - before
 
-	switch code {
-	case http.StatusCreated, http.StatusUnprocessableEntity, http.StatusForbidden, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-	default:
-		return measured, fmt.Errorf("answered with %d: %.300s", code, text)
-	}
-
 	if err = scale.Pause(ctx, digestion); err != nil {
 		return measured, err
 	}
 
-	manager, err := scale.MemoryOf(b.manager.PID())
+	manager, err := managerPeak.End()
 	if err != nil {
 		return measured, err
 	}
 
-	server, err := scale.MemoryOf(b.server)
+	server, err := serverPeak.End()
 	if err != nil {
 		return measured, err
 	}
 
 	measured.manager, measured.server = above(manager, b.managerRest), above(server, b.serverRest)
 
-	if code == http.StatusCreated {
-		_, _, err = b.request(ctx, http.MethodDelete, b.url+"/hostile", nil)
-	}
-
-	return measured, err
+	return measured, b.remove(ctx, code)
 }
 
 // processorTime is that of both processes so far.
@@ -297,30 +332,6 @@ func (b *hostileBench) processorTime() (time.Duration, error) {
 }
 
 // above is by how much the peak is above rest, in MB.
-func above(peak, rest scale.Memory) float64 {
-	return max(0, (float64(peak.Peak)-float64(rest.Resident))/megabyte)
-}
-
-func (b *hostileBench) post(ctx context.Context, patch []byte, query string) (int, []byte, error) {
-	return b.request(ctx, http.MethodPost, b.url+query, patch)
-}
-
-func (b *hostileBench) request(ctx context.Context, method, url string, body []byte) (code int, text []byte, err error) {
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-
-	request.Header.Set("Content-Type", "application/json")
-
-	response, err := b.http.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-
-	text, err = io.ReadAll(response.Body)
-
-	return response.StatusCode, text, err
+func above(peak uint64, rest scale.Memory) float64 {
+	return max(0, (float64(peak)-float64(rest.Own()))/megabyte)
 }

@@ -28,10 +28,16 @@ type sizes struct {
 
 	hostileTries int
 
+	// hostile are the patches of the part hostile, by their names. Nil: all.
+	hostile *regexp.Regexp
+
 	// settling is how long a process must have been quiet, or its memory have stopped to shrink, to be at rest.
 	settling time.Duration
 
 	planMachines, planRounds int
+
+	// profiles is a directory for profiles of what the managers of the part memory keep. Empty: none are written.
+	profiles string
 }
 
 // part is one group of promises.
@@ -51,6 +57,7 @@ var parts = []part{
 func main() {
 	var s sizes
 
+	patches := flag.String("patches", "", "hostile patches whose name matches the regular expression; empty: all")
 	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines, memory, hostile, plan")
 
 	flag.IntVar(&s.renderRounds, "rounds", 15, "interleaved rounds for each comparison of renders")
@@ -60,6 +67,7 @@ func main() {
 	flag.IntVar(&s.configs, "configs", 10_000, "TalosConfigs of the part memory")
 	flag.IntVar(&s.hostileTries, "tries", 3, "tries for each patch of the part hostile")
 	flag.DurationVar(&s.settling, "settling", 10*time.Second, "how long memory must have stopped to shrink to be that of a process at rest")
+	flag.StringVar(&s.profiles, "profiles", "", "directory for heap profiles of the part memory, for go tool pprof")
 	flag.IntVar(&s.planMachines, "plan-machines", 1000, "Machines of the part plan")
 	flag.IntVar(&s.planRounds, "plan-rounds", 25, "rounds of the part plan")
 	flag.Parse()
@@ -67,6 +75,13 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+
+	var err error
+	if s.hostile, err = regexp.Compile(*patches); err != nil {
+		fmt.Fprintln(os.Stderr, "error: -patches:", err)
+		stop()
+		os.Exit(1)
+	}
 
 	if err := run(ctx, *only, s); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +23,9 @@ import (
 const (
 	maxResident = 150 // MB, whatever the number of TalosConfigs up to 10,000
 	megabyte    = 1e6
+
+	// restFactor is how many times as long as others a manager that has worked much gets to come to rest: it gives back some 20 seconds later.
+	restFactor = 3
 
 	memoryTimeout = 40 * time.Minute
 )
@@ -74,7 +79,8 @@ func measureMemory(ctx context.Context, s sizes) (results []result, err error) {
 	}
 
 	return []result{
-		told("no TalosConfig: resident", float64(empty.Resident)/megabyte, mega, ""),
+		told("no TalosConfig: resident", float64(empty.Resident)/megabyte, mega,
+			fmt.Sprintf("of which pages of the program's file %.0f MB", float64(empty.Program)/megabyte)),
 		limited(prefix+"resident after rendering", float64(rendered.Resident)/megabyte, mega, maxResident, each(rendered)),
 		limited(prefix+"resident after a restart", float64(restarted.Resident)/megabyte, mega, maxResident, each(restarted)),
 		told(prefix+"peak while rendering", float64(rendering.Peak)/megabyte, mega, ""),
@@ -94,9 +100,24 @@ func restartedMemory(ctx context.Context, s sizes, world *scale.World, name stri
 		return scale.Memory{}, err
 	}
 
-	memory, err := world.SettledMemory(ctx, process, s.settling)
+	memory, err := settledMemory(ctx, s, world, process, name)
 
 	return memory, errors.Join(err, process.Stop())
+}
+
+// settledMemory is that of a manager at rest. A profile tells what it is.
+func settledMemory(ctx context.Context, s sizes, world *scale.World, process *harness.Provider, name string) (scale.Memory, error) {
+	memory, err := world.SettledMemory(ctx, process, restFactor*s.settling)
+	if err != nil || s.profiles == "" {
+		return memory, err
+	}
+
+	profile, err := world.HeapProfile(ctx, process)
+	if err != nil {
+		return memory, err
+	}
+
+	return memory, os.WriteFile(filepath.Join(s.profiles, name+".heap"), profile, 0o600)
 }
 
 // untilQuiet waits until the manager has reconciled nothing for a period, which must be longer than it gathers changes before it reports on
@@ -141,7 +162,7 @@ func renderedMemory(ctx context.Context, s sizes, world *scale.World, fleet *sca
 		return rendering, rendered, err
 	}
 
-	rendered, err = world.SettledMemory(ctx, process, s.settling)
+	rendered, err = settledMemory(ctx, s, world, process, "rendered")
 
 	return rendering, rendered, errors.Join(err, process.Stop())
 }

@@ -22,9 +22,15 @@ import (
 
 // Memory is what the kernel says of a process, in bytes.
 type Memory struct {
-	// Resident is what it occupies now, and Peak the most since ForgetPeak.
+	// Resident is what it occupies now, and Peak the most so far.
 	Resident, Peak uint64
+
+	// Program is what of Resident are pages of the program's file, which the kernel may take back at any time.
+	Program uint64
 }
+
+// Own is what of Resident the process has written itself.
+func (m Memory) Own() uint64 { return m.Resident - m.Program }
 
 // MemoryOf reads the memory of a process. It needs Linux.
 func MemoryOf(pid int) (Memory, error) {
@@ -35,7 +41,7 @@ func MemoryOf(pid int) (Memory, error) {
 
 	memory := Memory{}
 
-	for name, value := range map[string]*uint64{"VmRSS:": &memory.Resident, "VmHWM:": &memory.Peak} {
+	for name, value := range map[string]*uint64{"VmRSS:": &memory.Resident, "VmHWM:": &memory.Peak, "RssFile:": &memory.Program} {
 		if *value, err = kilobytes(status, name); err != nil {
 			return Memory{}, fmt.Errorf("memory of process %d: %w", pid, err)
 		}
@@ -94,11 +100,6 @@ const (
 	tick = 10 * time.Millisecond
 )
 
-// ForgetPeak has the peak of a process begin anew.
-func ForgetPeak(pid int) error {
-	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
-}
-
 // SettledMemory has a manager collect its garbage and waits until it has given back to the kernel what it does not need, and has not given
 // back more for so long.
 func (w *World) SettledMemory(ctx context.Context, manager *harness.Provider, settling time.Duration) (Memory, error) {
@@ -108,9 +109,14 @@ func (w *World) SettledMemory(ctx context.Context, manager *harness.Provider, se
 // CollectGarbage has a manager collect its garbage. The profile that it gives is not of interest: its parameter is the only way to a
 // collection from outside.
 func (w *World) CollectGarbage(ctx context.Context, manager *harness.Provider) error {
-	_, err := w.diagnostics.Get(ctx, manager, collectPath)
+	_, err := w.HeapProfile(ctx, manager)
 
 	return err
+}
+
+// HeapProfile is what lives in a manager's heap, for go tool pprof.
+func (w *World) HeapProfile(ctx context.Context, manager *harness.Provider) ([]byte, error) {
+	return w.diagnostics.Get(ctx, manager, collectPath)
 }
 
 const collectPath = "/debug/pprof/heap?gc=1"
@@ -162,11 +168,14 @@ func settled(ctx context.Context, pid int, settling time.Duration, collect func(
 			return least, nil
 		}
 
-		if err = Pause(ctx, time.Second); err != nil {
+		if err = Pause(ctx, collectPause); err != nil {
 			return Memory{}, err
 		}
 	}
 }
+
+// collectPause is so long that the profiles, which come with each collection, do not make the process look busy.
+const collectPause = 3 * time.Second
 
 // Reconciles returns how many reconciles of each controller have ended, from the manager's metrics.
 func (w *World) Reconciles(ctx context.Context, manager *harness.Provider) (map[string]int, error) {
