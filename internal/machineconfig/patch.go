@@ -92,7 +92,7 @@ func (p *Patch) read(i int, references References) []error {
 
 	secrets := document.ResolvedSecrets()
 	if err == nil {
-		p.documents[i], err = merge.LoadSecret(data, secrets)
+		p.documents[i], err = merge.LoadSecret(append([]byte(documentStart), data...), secrets)
 	}
 
 	if err != nil {
@@ -119,6 +119,10 @@ func (p *Patch) read(i int, references References) []error {
 
 	return faults
 }
+
+// documentStart in front of a JSON text tells the YAML parser that its first brace begins no key. Otherwise the parser looks at the whole
+// text before it is sure of that, and its time grows with the square of the number of values.
+const documentStart = "--- "
 
 // Objects are the Secrets and ConfigMaps that the patch refers to, sorted by kind and name.
 func (p *Patch) Objects() []ObjectKey { return p.objects }
