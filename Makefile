@@ -170,8 +170,9 @@ test-unit: ## Tests that need no test tools, with the race detector: the inner l
 		grep -v github.com/maesh-dev/ichor/test/ | cut -d ' ' -f 1)
 
 .PHONY: test-long
-test-long: test-tools ## Tests that find more the longer they run: managers killed at random for TURMOIL, with SEEDS seeds
+test-long: test-tools ## Tests that find more the longer they run: managers killed at random for TURMOIL, with SEEDS seeds; control planes with real etcd members
 	go test -count=1 -timeout 0 -v ./test/rivals -turmoil $(TURMOIL) -seeds $(SEEDS)
+	go test -count=1 -timeout 0 -v ./test/controlplane -long
 
 .PHONY: test-tools
 test-tools: ## Build the real API server, etcd and CAPI that the tests run (cached; some minutes at first)

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/kubeconfig"
+	"sigs.k8s.io/cluster-api/util/secret"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+)
+
+func replicas(n int32) func(*controlplanev1.TalosControlPlane) {
+	return func(tcp *controlplanev1.TalosControlPlane) { tcp.Spec.Replicas = ptr.To(n) }
+}
+
+// From nothing to one machine, to three, back to one, and to nothing. On the way everything that a move loses is lost.
+func TestScale(t *testing.T) {
+	onlyLong(t)
+
+	s := newScenario(t)
+	t.Parallel()
+
+	s.create(clusterYAML("Full", 1))
+	first := s.settled(1)
+	s.quiet()
+
+	s.loseStatus()
+	s.settled(1)
+	s.renewKubeconfig()
+
+	s.change(replicas(3))
+	s.Expect(names(s.settled(3))).To(ContainElement(first[0].Name))
+
+	s.change(replicas(1))
+	s.settled(1)
+
+	s.deleteCluster()
+}
+
+// A user deletes the Machine that leads etcd; then a machine dies, and a MachineHealthCheck has it replaced.
+func TestRepair(t *testing.T) {
+	onlyLong(t)
+
+	s := newScenario(t)
+	t.Parallel()
+
+	s.create(clusterYAML("Full", 3))
+
+	leader := s.leader(s.settled(3))
+	s.deleteMachine(leader)
+	after := s.settled(3)
+	s.Expect(names(after)).NotTo(ContainElement(leader))
+
+	s.create(healthCheckYAML)
+
+	dead := after[len(after)-1].Name
+	s.simulated(dead).Node.PowerOff()
+	s.Eventually(func(g Gomega) { g.Expect(names(s.machineList())).NotTo(ContainElement(dead)) }).Should(Succeed())
+	s.settled(3)
+
+	tcp := s.controlPlane()
+	s.Expect(tcp.Status.LastRemediation.Machine).To(Equal(dead))
+	s.Expect(tcp.Annotations).NotTo(HaveKey(controlplanev1.RemediationInProgressAnnotation))
+
+	s.deleteCluster()
+}
+
+// A new version, and then another infrastructure template, replace the machines one by one.
+func TestRollout(t *testing.T) {
+	onlyLong(t)
+
+	s := newScenario(t)
+	t.Parallel()
+
+	s.create(clusterYAML("Full", 3))
+	before := names(s.settled(3))
+
+	s.change(func(tcp *controlplanev1.TalosControlPlane) { tcp.Spec.Version = "v1.36.2" })
+	after := s.settled(3)
+
+	for i := range after {
+		s.Expect(before).NotTo(ContainElement(after[i].Name))
+		s.Expect(after[i].Spec.Version).To(Equal("v1.36.2"))
+	}
+
+	s.create(templateYAML("other", "{}"))
+	s.change(func(tcp *controlplanev1.TalosControlPlane) {
+		tcp.Spec.MachineTemplate.Spec.InfrastructureRef.Name = "other"
+		tcp.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To[int32](0)
+	})
+
+	before = names(after)
+	for _, name := range names(s.settled(3)) {
+		s.Expect(before).NotTo(ContainElement(name))
+	}
+
+	s.deleteCluster()
+}
+
+// Five machines, and back to one.
+func TestFive(t *testing.T) {
+	onlyLong(t)
+
+	s := newScenario(t)
+	t.Parallel()
+
+	s.create(clusterYAML("Full", 1))
+	s.settled(1)
+
+	for _, n := range []int32{3, 5, 3, 1} {
+		s.change(replicas(n))
+		s.settled(int(n))
+	}
+
+	s.deleteCluster()
+}
+
+// loseStatus takes away what a move does: status, of the control plane and of its Machines' conditions.
+func (s *scenario) loseStatus() {
+	s.t.Helper()
+
+	tcp := s.controlPlane()
+	before := tcp.DeepCopy()
+	tcp.Status = controlplanev1.TalosControlPlaneStatus{}
+	s.Expect(s.Client.Status().Patch(s.ctx, tcp, client.MergeFrom(before))).To(Succeed())
+
+	for _, machine := range s.machineList() {
+		before := machine.DeepCopy()
+		machine.Status.Conditions = nil
+		s.Expect(s.Client.Status().Patch(s.ctx, &machine, client.MergeFrom(before))).To(Succeed())
+	}
+}
+
+// quiet checks that nothing is written and that nodes are left alone when there is nothing to do.
+func (s *scenario) quiet() {
+	s.t.Helper()
+
+	state := func() []string {
+		tcp := s.controlPlane()
+		all := []string{tcp.ResourceVersion}
+
+		for _, machine := range s.machineList() {
+			all = append(all, machine.Name, machine.ResourceVersion)
+		}
+
+		return all
+	}
+	calls := func() int {
+		n := 0
+		for _, machine := range s.Machines(s.key("c")) {
+			n += len(machine.Node.Calls())
+		}
+
+		return n
+	}
+
+	// What was written last may still come back.
+	var before []string
+
+	s.Eventually(func() bool {
+		last := before
+		before = state()
+
+		return len(last) > 0 && bytes.Equal([]byte(joined(last)), []byte(joined(before)))
+	}).WithPolling(3 * time.Second).Should(BeTrue())
+
+	asked := calls()
+
+	s.Consistently(state).WithTimeout(8 * time.Second).WithPolling(time.Second).Should(Equal(before))
+	// A look at a node is some twenty calls, and due once a minute.
+	s.Expect(calls()-asked).To(BeNumerically("<=", 25*len(s.machineList())), "nodes are asked again and again")
+}
+
+func joined(texts []string) string {
+	out := ""
+	for _, text := range texts {
+		out += text + "\n"
+	}
+
+	return out
+}
+
+// renewKubeconfig breaks the cluster's kubeconfig, and waits until it is mended.
+func (s *scenario) renewKubeconfig() {
+	s.t.Helper()
+
+	object := &corev1.Secret{}
+	key := s.key(secret.Name("c", secret.Kubeconfig))
+	s.Expect(s.Client.Get(s.ctx, key, object)).To(Succeed())
+	s.Expect(object.Type).To(Equal(clusterv1.ClusterSecretType))
+
+	config, err := clientcmd.Load(object.Data[secret.KubeconfigDataName])
+	s.Expect(err).NotTo(HaveOccurred())
+
+	server := config.Clusters["c"].Server
+	config.Clusters["c"].Server = "https://elsewhere.example.com:6443"
+	before := object.DeepCopy()
+	object.Data[secret.KubeconfigDataName], err = clientcmd.Write(*config)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(s.Client.Patch(s.ctx, object, client.MergeFrom(before))).To(Succeed())
+
+	s.Eventually(func(g Gomega) {
+		content, err := kubeconfig.FromSecret(s.ctx, s.Client, s.key("c"))
+		g.Expect(err).NotTo(HaveOccurred())
+
+		config, err := clientcmd.Load(content)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(config.Clusters["c"].Server).To(Equal(server))
+	}).Should(Succeed())
+}
+
+// Labels and annotations of the template, timeouts, taints and readiness gates reach machines without a rollout, and leave them again. A
+// cluster without Kubernetes will do: its machine waits for its API server for ever.
+func TestPropagation(t *testing.T) {
+	onlyLong(t)
+
+	s := newScenario(t)
+	t.Parallel()
+
+	s.create(clusterYAML("Light", 1))
+	s.bootstrappedOnce()
+
+	s.change(func(tcp *controlplanev1.TalosControlPlane) {
+		template := &tcp.Spec.MachineTemplate
+		template.ObjectMeta.Labels = map[string]string{"tier": "gold", "node.cluster.x-k8s.io/zone": "a"}
+		template.ObjectMeta.Annotations = map[string]string{"example.com/note": "x"}
+		template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](60)
+		template.Spec.Taints = []clusterv1.MachineTaint{{
+			Key: "example.com/busy", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways,
+		}}
+		template.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "example.com/checked"}}
+	})
+
+	s.Eventually(func(g Gomega) {
+		for _, object := range s.threeOf(g) {
+			g.Expect(object.GetLabels()).To(HaveKeyWithValue("tier", "gold"), object.GetName())
+			g.Expect(object.GetAnnotations()).To(HaveKeyWithValue("example.com/note", "x"))
+		}
+
+		machine := s.machineList()[0]
+		g.Expect(machine.Spec.Deletion.NodeDrainTimeoutSeconds).To(HaveValue(BeEquivalentTo(60)))
+		g.Expect(machine.Spec.Taints).To(HaveLen(1))
+		g.Expect(machine.Spec.ReadinessGates).To(ContainElement(clusterv1.MachineReadinessGate{ConditionType: "example.com/checked"}))
+	}).Should(Succeed())
+
+	s.change(func(tcp *controlplanev1.TalosControlPlane) {
+		tcp.Spec.MachineTemplate.ObjectMeta = clusterv1.ObjectMeta{}
+		tcp.Spec.MachineTemplate.Spec = controlplanev1.TalosControlPlaneMachineTemplateSpec{
+			InfrastructureRef: tcp.Spec.MachineTemplate.Spec.InfrastructureRef,
+		}
+	})
+
+	s.Eventually(func(g Gomega) {
+		for _, object := range s.threeOf(g) {
+			g.Expect(object.GetLabels()).NotTo(HaveKey("tier"), object.GetName())
+			g.Expect(object.GetAnnotations()).NotTo(HaveKey("example.com/note"))
+			g.Expect(object.GetLabels()).To(HaveKey(clusterv1.MachineControlPlaneLabel))
+		}
+
+		machine := s.machineList()[0]
+		g.Expect(machine.Spec.Deletion.NodeDrainTimeoutSeconds).To(BeNil())
+		g.Expect(machine.Spec.Taints).To(BeEmpty())
+		g.Expect(machine.Annotations).To(HaveKey(controlplanev1.PreTerminateHookAnnotation))
+	}).Should(Succeed())
+
+	s.Expect(s.machineList()).To(HaveLen(1), "nothing was rolled out")
+	s.deleteCluster()
+}
+
+// Whatever state anything is in, a cluster can be deleted.
+func TestDeletion(t *testing.T) {
+	tests := map[string]struct{ cluster, template string }{
+		"nodes that never answer":    {"{fidelity: Light}", "{faults: {unreachable: true}}"},
+		"machines that never boot":   {"{fidelity: Light}", "{faults: {bootFails: ':v1.14.1'}}"},
+		"no infrastructure template": {"{fidelity: Light}", ""},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if test.template == "" {
+				onlyLong(t)
+			}
+
+			s := newScenario(t)
+			t.Parallel()
+
+			s.create(clusterWith(test.cluster, test.template, 1))
+
+			reason := controlplanev1.PlanWaitingForMachineReason
+			if test.template == "" {
+				reason = controlplanev1.PlanWaitingForTemplateReason
+			}
+
+			s.Eventually(func(g Gomega) { g.Expect(s.controlPlane().Status.Plan.Reason).To(Equal(reason)) }).Should(Succeed())
+
+			if test.template == "" {
+				s.Expect(s.controlPlane().Status.Plan.Message).To(ContainSubstring("SimMachineTemplate cp does not exist"))
+				s.Expect(s.machineList()).To(BeEmpty())
+			} else {
+				s.Expect(s.machineList()).To(HaveLen(1))
+			}
+
+			s.deleteCluster()
+		})
+	}
+}
+
+// Nothing is done while the Cluster is paused, and everything when it is no more.
+func TestPause(t *testing.T) {
+	s := newScenario(t)
+	t.Parallel()
+
+	s.create(clusterYAML("Light", 1))
+	s.bootstrappedOnce()
+
+	cluster := &clusterv1.Cluster{}
+	pause := func(paused bool) {
+		s.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
+		before := cluster.DeepCopy()
+		cluster.Spec.Paused = ptr.To(paused)
+		s.Expect(s.Client.Patch(s.ctx, cluster, client.MergeFrom(before))).To(Succeed())
+	}
+
+	pause(true)
+	s.Eventually(func(g Gomega) {
+		tcp := s.controlPlane()
+		g.Expect(tcp.Status.Plan.Reason).To(Equal(controlplanev1.PlanPausedReason))
+		g.Expect(describe(tcp)).To(ContainSubstring("Paused=True"))
+	}).Should(Succeed())
+
+	before := s.controlPlane().ResourceVersion
+	s.change(func(tcp *controlplanev1.TalosControlPlane) {
+		tcp.Spec.MachineTemplate.ObjectMeta.Labels = map[string]string{"tier": "gold"}
+	})
+	s.Eventually(func(g Gomega) {
+		tcp := s.controlPlane()
+		g.Expect(tcp.ResourceVersion).NotTo(Equal(before))
+		g.Expect(tcp.Status.ObservedGeneration).To(Equal(tcp.Generation))
+	}).Should(Succeed())
+	s.Consistently(func() map[string]string { return s.machineList()[0].Labels }).WithTimeout(3 * time.Second).ShouldNot(HaveKey("tier"))
+
+	pause(false)
+	s.Eventually(func() map[string]string { return s.machineList()[0].Labels }).Should(HaveKey("tier"))
+	s.deleteCluster()
+}
+
+// A node that says it has etcd data already was bootstrapped by an earlier call: the control plane goes on.
+func TestBootstrapAnswerLost(t *testing.T) {
+	s := newScenario(t)
+	t.Parallel()
+
+	s.create(clusterYAML("Light", 1))
+	s.Eventually(func(g Gomega) { g.Expect(s.machineList()).To(HaveLen(1)) }).Should(Succeed())
+
+	name := s.machineList()[0].Name
+	s.Eventually(func(g Gomega) {
+		machine, err := s.Machine(s.ctx, s.key(name))
+		g.Expect(err).NotTo(HaveOccurred())
+		machine.Node.CrashAfter("Bootstrap")
+	}).Should(Succeed())
+
+	s.bootstrappedOnce()
+	s.deleteCluster()
+}
+
+// bootstrappedOnce waits until etcd runs on the first machine, which is as far as a cluster without Kubernetes comes.
+func (s *scenario) bootstrappedOnce() {
+	s.t.Helper()
+
+	s.Eventually(func(g Gomega) {
+		tcp := s.controlPlane()
+		g.Expect(tcp.Status.Plan.Reason).To(Equal(controlplanev1.PlanWaitingForAPIServerReason), "%+v%s", tcp.Status.Plan, describe(tcp))
+		g.Expect(tcp.Annotations).To(HaveKey(controlplanev1.BootstrapAnnotation))
+	}).Should(Succeed())
+
+	s.countBootstraps()
+}
+
+// threeOf are the one Machine with its TalosConfig and its SimMachine.
+func (s *scenario) threeOf(g Gomega) []client.Object {
+	machine := s.machineList()[0]
+	objects := []client.Object{&machine}
+
+	for _, object := range []client.Object{newTalosConfig(), newSimMachine()} {
+		g.Expect(s.Client.Get(s.ctx, s.key(machine.Name), object)).To(Succeed())
+		objects = append(objects, object)
+	}
+
+	return objects
+}
