@@ -5,9 +5,14 @@ package invariants
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/maesh-dev/ichor/test/talossim"
 )
+
+// election is how long a node that runs may be unhealthy before it counts as disturbed. Whoever loses the leader of etcd waits for the
+// election of another, and so do the API servers of all; Kubernetes leaves a kubelet twice that time to report.
+const election = 20 * time.Second
 
 // sampleDisturbances counts the nodes that have been ready and are not. A machine that is destroyed is none any more.
 func (w *Watch) sampleDisturbances() {
@@ -19,10 +24,14 @@ func (w *Watch) sampleDisturbances() {
 	var disturbed []string
 
 	for _, node := range nodes {
+		lastReady, wasReady := w.ready[node]
+
 		switch state := node.State(); {
 		case state == talossim.NodeReady:
-			w.ready[node] = true
-		case w.ready[node] && state != talossim.NodeDestroyed:
+			w.ready[node] = time.Now()
+		case !wasReady || state == talossim.NodeDestroyed:
+		case state == talossim.NodeUnhealthy && time.Since(lastReady) < election:
+		default:
 			disturbed = append(disturbed, node.Name()+" ("+string(state)+")")
 		}
 	}

@@ -23,7 +23,7 @@ const (
 	// Quorum of etcd: of the members with a vote, more than half run, and they agree on who they are.
 	Quorum Invariant = "quorum"
 
-	// Disturbances: no more nodes that have been ready are not, than are allowed.
+	// Disturbances: no more nodes that have been ready are not, than are allowed. See election.
 	Disturbances Invariant = "disturbances"
 
 	// Bootstrap of etcd is called once, and on one node alone.
@@ -79,7 +79,7 @@ type Watch struct {
 	paused  map[Invariant]int
 	faults  []*Fault
 	quorum  quorum
-	ready   map[*talossim.Node]bool
+	ready   map[*talossim.Node]time.Time
 	most    int
 	born    map[string]bool
 }
@@ -89,7 +89,7 @@ func Start(ctx context.Context, options Options) *Watch {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w := &Watch{
 		options: options, cancel: cancel, allowed: max(options.Disturbances, 1),
-		paused: map[Invariant]int{}, ready: map[*talossim.Node]bool{}, born: map[string]bool{},
+		paused: map[Invariant]int{}, ready: map[*talossim.Node]time.Time{}, born: map[string]bool{},
 	}
 
 	w.ended.Go(func() { w.sampleUntil(ctx) })

@@ -56,7 +56,9 @@ func newTenant(t *testing.T, namespace string) *tenant {
 	w.SetDefaultEventuallyTimeout(patience)
 	w.SetDefaultEventuallyPollingInterval(interval)
 
-	w.Expect(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+	// The namespace of the overlays is that of several tests.
+	made := admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	w.Expect(client.IgnoreAlreadyExists(made)).To(Succeed())
 	w.create(clusterYAML)
 
 	owner := &clusterv1.Cluster{}

@@ -19,8 +19,10 @@ const (
 	NodeOff NodeState = "off"
 	// NodeWaiting is one that is on and has no configuration that it accepts.
 	NodeWaiting NodeState = "waiting for a configuration"
-	// NodeUnready is one that boots, goes down, or lacks something that it needs to serve.
+	// NodeUnready is one that boots or goes down.
 	NodeUnready NodeState = "not ready"
+	// NodeUnhealthy is one that runs, and lacks something that it needs to serve. So does one whose etcd elects another leader, for a moment.
+	NodeUnhealthy NodeState = "not healthy"
 	// NodeReady is one that does all that its configuration says.
 	NodeReady NodeState = "ready"
 	// NodeDestroyed is a machine that is gone for good.
@@ -45,8 +47,11 @@ func (n *Node) State() NodeState {
 	b.mu.Lock()
 	stage := b.stage
 	b.mu.Unlock()
-	if stage != runtimeres.MachineStageRunning || len(b.unmet()) > 0 {
+	switch {
+	case stage != runtimeres.MachineStageRunning:
 		return NodeUnready
+	case len(b.unmet()) > 0:
+		return NodeUnhealthy
 	}
 	return NodeReady
 }
