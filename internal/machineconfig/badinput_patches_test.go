@@ -205,7 +205,14 @@ var badPatches = map[string]badInput{
 	"mount over a user volume": {
 		contract: "v1.13",
 		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: '!system_disk'}, minSize: 10GiB}}}\n" +
-			"  - {kind: Config, config: {machine: {kubelet: {extraMounts: [{destination: /var/mnt/data, source: /var/mnt/data, type: bind, options: [bind, rshared, rw]}]}}}}",
+			"  - {kind: Config, config: {machine: {kubelet: {extraMounts: [{destination: /var/mnt/data, source: /var/data, type: bind, options: [bind, rshared, rw]}]}}}}",
+		at: bad + "spec.documents[1] | Config | /machine/kubelet/extraMounts/0",
+	},
+	"EPHEMERAL's mount beside a user volume's": {
+		contract: "v1.13",
+		documents: "  - {kind: UserVolumeConfig, userVolumeConfig: {name: longhorn, provisioning: {diskSelector: {match: '!system_disk'}, minSize: 10GiB}}}\n" +
+			"  - {kind: Config, config: {machine: {kubelet: {extraMounts: [{destination: /var/mnt/longhorn, source: /var/mnt/longhorn, type: bind, options: [bind, rshared, rw]}, " +
+			"{destination: /var/lib/longhorn, source: /var/lib/longhorn/, type: bind, options: [bind, rshared, rw]}]}}}}",
 		at: bad + "spec.documents[1] | Config | /machine/kubelet/extraMounts/0",
 	},
 	"inline manifest that is no YAML": {

@@ -18,18 +18,20 @@ import (
 const longhornDirectory = "/var/lib/longhorn"
 
 // extraMounts visits the mounts that the config adds to the kubelet. Only the legacy document has them.
-func extraMounts(documents []config.Document, visit func(pointer, destination string)) {
+func extraMounts(documents []config.Document, visit func(pointer, source, destination string)) {
 	machine, _ := legacyOf(documents)
 	if machine.MachineKubelet == nil {
 		return
 	}
 
 	for i, mount := range machine.MachineKubelet.KubeletExtraMounts {
-		visit(fmt.Sprintf("/machine/kubelet/extraMounts/%d", i), path.Clean(mount.Destination))
+		visit(fmt.Sprintf("/machine/kubelet/extraMounts/%d", i), path.Clean(mount.Source), path.Clean(mount.Destination))
 	}
 }
 
-// hiddenVolumes finds mounts of the kubelet that would lie over a volume of the same config: pods would write to another disk.
+// hiddenVolumes finds mounts of the kubelet that would lie over a volume of the same config: pods would write to another disk. Longhorn's own
+// guide binds the volume to its own path, which does no such thing, unless Longhorn's directory on EPHEMERAL is bound too: then EPHEMERAL
+// comes to lie over the volume on the whole machine.
 func hiddenVolumes(documents []config.Document) []finding {
 	volumes := map[string]string{}
 
@@ -41,9 +43,19 @@ func hiddenVolumes(documents []config.Document) []finding {
 		}
 	}
 
+	ephemeral := false
+
+	extraMounts(documents, func(_, source, destination string) {
+		ephemeral = ephemeral || source == destination && isWithin(destination, longhornDirectory)
+	})
+
 	var findings []finding
 
-	extraMounts(documents, func(pointer, destination string) {
+	extraMounts(documents, func(pointer, source, destination string) {
+		if source == destination && !ephemeral {
+			return
+		}
+
 		below, ok := strings.CutPrefix(destination, constants.UserVolumeMountPoint+"/")
 		if !ok {
 			return
@@ -66,7 +78,7 @@ func hiddenVolumes(documents []config.Document) []finding {
 func harmfulMounts(documents []config.Document) []string {
 	var notices []string
 
-	extraMounts(documents, func(pointer, destination string) {
+	extraMounts(documents, func(pointer, _, destination string) {
 		if isWithin(destination, constants.UserVolumeMountPoint) || isWithin(destination, longhornDirectory) {
 			notices = append(notices, fmt.Sprintf(
 				"%s: %s: %s: Talos mounts user volumes below %s into the kubelet itself, and a mount of its own hides the volume or multiplies: remove it",

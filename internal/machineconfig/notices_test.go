@@ -29,12 +29,17 @@ func TestNotices(t *testing.T) {
 		document     string
 		want, not    string
 	}{
-		"closed worker":          {contract: "v1.14", document: blocks, want: "blocks, and no NetworkRuleConfig opens the TCP port 50000 (the Talos API, without which the machine can neither be upgraded nor repaired), 10250 (the kubelet)"},
-		"open worker":            {contract: "v1.14", document: blocks + opens("a", "50000, 10240-10260"), not: "blocks"},
-		"half open worker":       {contract: "v1.13", document: blocks + opens("a", "10250"), want: "opens the TCP port 50000 (the Talos API"},
-		"open by UDP alone":      {contract: "v1.14", document: blocks + strings.ReplaceAll(opens("a", "50000, 10250"), "tcp", "udp"), want: "opens the TCP port 50000"},
-		"closed control plane":   {contract: "v1.14", controlPlane: true, document: blocks + opens("a", "50000, 10250, 6443, 50001"), want: "opens the TCP port 2379 (etcd), 2380 (etcd's other members)"},
-		"open control plane":     {contract: "v1.14", controlPlane: true, document: blocks + opens("a", "50000-50001, 10250, 6443, 2379-2380"), not: "blocks"},
+		"closed worker":        {contract: "v1.14", document: blocks, want: "blocks, and no NetworkRuleConfig opens the TCP port 50000 (the Talos API, without which the machine can neither be upgraded nor repaired), 10250 (the kubelet)"},
+		"open worker":          {contract: "v1.14", document: blocks + opens("a", "50000, 10240-10260"), not: "blocks"},
+		"half open worker":     {contract: "v1.13", document: blocks + opens("a", "10250"), want: "opens the TCP port 50000 (the Talos API"},
+		"open by UDP alone":    {contract: "v1.14", document: blocks + strings.ReplaceAll(opens("a", "50000, 10250"), "tcp", "udp"), want: "opens the TCP port 50000"},
+		"closed control plane": {contract: "v1.14", controlPlane: true, document: blocks + opens("a", "50000, 10250, 6443, 50001"), want: "opens the TCP port 2379 (etcd), 2380 (etcd's other members)"},
+		"open control plane":   {contract: "v1.14", controlPlane: true, document: blocks + opens("a", "50000-50001, 10250, 6443, 2379-2380"), not: "blocks"},
+		"Longhorn's guide": {
+			contract: "v1.13", document: document("UserVolumeConfig", "name: longhorn, provisioning: {diskSelector: {match: '!system_disk'}, minSize: 10GiB}") +
+				"\n---\nmachine: {kubelet: {extraMounts: [{destination: /var/mnt/longhorn, source: /var/mnt/longhorn/, type: bind, options: [bind, rshared, rw]}]}}",
+			want: "Config: /machine/kubelet/extraMounts/0: /var/mnt/longhorn: Talos mounts user volumes below /var/mnt into the kubelet itself",
+		},
 		"what Talos warns of":    {contract: "v1.14", document: document("ImageVerificationConfig", "rules: [{image: library/nginx, deny: true}]"), want: "Talos warns: rule 0: imagePattern \"library/nginx\" cannot match any image"},
 		"older forms, which are": {contract: "v1.13", document: "{machine: {files: [{path: /var/a, op: create, content: a, permissions: 0600}]}}", not: "Talos warns"},
 	} {
