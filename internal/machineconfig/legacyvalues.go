@@ -34,10 +34,6 @@ func (s *shapes) legacyLinks(document *v1alpha1.Config) {
 		s.legacyMTU(at+"/mtu", device.DeviceMTU)
 		s.legacyRoutes(at, device.DeviceRoutes)
 
-		if bond := device.DeviceBond; bond != nil && len(bond.BondInterfaces)+len(bond.BondDeviceSelectors) == 0 {
-			s.add(at+"/bond/interfaces", errors.New("is empty, and the bond would carry nothing: name the links, or set deviceSelectors"))
-		}
-
 		for j, vlan := range device.DeviceVlans {
 			at := fmt.Sprintf("%s/vlans/%d", at, j)
 			s.legacyMTU(at+"/mtu", int(vlan.VlanMTU))

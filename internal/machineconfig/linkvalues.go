@@ -189,9 +189,12 @@ func (s *shapes) bond(bond *network.BondConfigV1Alpha1) {
 	atMost(s, "/adUserPortKey", bond.BondADUserPortKey, 1023)
 }
 
-// bondChecks finds bonds whose links are checked in two ways, or by asking nobody.
+// bondChecks finds bonds whose links are checked in two ways, or by asking nobody, and legacy ones without links. Patches may bring each a part
+// of a bond.
 func bondChecks(documents []config.Document) []finding {
 	found := &shapes{}
+
+	found.emptyBonds(documents)
 
 	for _, document := range documents {
 		bond, ok := document.(*network.BondConfigV1Alpha1)
@@ -211,6 +214,23 @@ func bondChecks(documents []config.Document) []finding {
 	}
 
 	return found.findings
+}
+
+// emptyBonds finds bonds of the legacy document without links. Machinery finds those of a document of their own.
+func (s *shapes) emptyBonds(documents []config.Document) {
+	machine, _ := legacyOf(documents)
+	if machine.MachineNetwork == nil {
+		return
+	}
+
+	s.id = merge.ID{Kind: merge.LegacyKind}
+
+	for i, device := range machine.MachineNetwork.NetworkInterfaces {
+		if bond := device.DeviceBond; bond != nil && len(bond.BondInterfaces)+len(bond.BondDeviceSelectors) == 0 {
+			s.add(fmt.Sprintf("/machine/network/interfaces/%d/bond/interfaces", i),
+				errors.New("is empty, and the bond would carry nothing: name the links, or set deviceSelectors"))
+		}
+	}
 }
 
 func atMost[N uint8 | uint16 | uint32](s *shapes, pointer string, value *N, most N) {

@@ -115,7 +115,6 @@ var wrongLegacy = map[string]struct{ contract, document, want string }{
 	"legacy hostname":        {"v1.13", "{machine: {network: {hostname: My Host}}}", "Config: /machine/network/hostname: not a hostname"},
 	"legacy MTU below zero":  {"v1.13", "{machine: {network: {interfaces: [{interface: eth0, dhcp: true, mtu: -5}]}}}", "Config: /machine/network/interfaces/0/mtu: is -5"},
 	"legacy route":           {"v1.13", "{machine: {network: {interfaces: [{interface: eth0, dhcp: true, routes: [{network: '2001:db8::/32', gateway: 10.0.0.1}]}]}}}", "Config: /machine/network/interfaces/0/routes/0/gateway: 10.0.0.1 is of another address family"},
-	"legacy bond of nothing": {"v1.12", "{machine: {network: {interfaces: [{interface: bond0, dhcp: true, bond: {mode: 802.3ad}}]}}}", "Config: /machine/network/interfaces/0/bond/interfaces: is empty"},
 	"legacy tag":             {"v1.12", "{machine: {network: {interfaces: [{interface: eth0, dhcp: true, vlans: [{vlanId: 5000, dhcp: true}]}]}}}", "Config: /machine/network/interfaces/0/vlans/0/vlanId: is 5000"},
 	"mount to nowhere":       {"v1.13", "{machine: {kubelet: {extraMounts: [{destination: data, source: /var/data, type: bind}]}}}", "Config: /machine/kubelet/extraMounts/0/destination: is no whole path"},
 	"mount of nothing":       {"v1.13", "{machine: {kubelet: {extraMounts: [{destination: /var/data, source: data, options: [rbind]}]}}}", "Config: /machine/kubelet/extraMounts/0/source: is no whole path"},
@@ -134,7 +133,8 @@ var wrongTogether = map[string]struct{ contract, document, want string }{
 		"v1.14", document("BondConfig", "name: bond0, links: [eth0, eth1], bondMode: active-backup") + "\n---\n" + document("BridgeConfig", "name: br0, links: [eth1]"),
 		"BridgeConfig/br0: /links/0: eth1 is in BondConfig/bond0 (/links/1) too, and a link can be in one other",
 	},
-	"a link twice": {"v1.14", document("BondConfig", "name: bond0, links: [eth0, eth0], bondMode: active-backup"), "BondConfig/bond0: /links/1: eth0 is in this list twice"},
+	"legacy bond of nothing": {"v1.12", "{machine: {network: {interfaces: [{interface: bond0, dhcp: true, bond: {mode: 802.3ad}}]}}}", "Config: /machine/network/interfaces/0/bond/interfaces: is empty"},
+	"a link twice":           {"v1.14", document("BondConfig", "name: bond0, links: [eth0, eth0], bondMode: active-backup"), "BondConfig/bond0: /links/1: eth0 is in this list twice"},
 	"a link in a legacy bond too": {
 		"v1.13", "{machine: {network: {interfaces: [{interface: bond0, bond: {mode: active-backup, interfaces: [eth0]}}]}}}\n---\n" + document("BridgeConfig", "name: br0, links: [eth0]"),
 		"BridgeConfig/br0: /links/0: eth0 is in Config (/machine/network/interfaces/0/bond/interfaces/0) too",
@@ -250,11 +250,12 @@ func TestRightValues(t *testing.T) {
 			"v1.14", document("VolumeConfig", "name: EPHEMERAL, encryption: {provider: luks2, cipher: aes-xts-plain64, keySize: 512, blockSize: 4096, options: [no_read_workqueue, no_write_workqueue], "+
 				"keys: [{slot: 0, tpm: {}}, {slot: 1, kms: {endpoint: 'https://kms.example.com:4050'}}, {slot: 31, nodeID: {}, lockToState: true}]}"),
 		},
-		"legacy encryption":     {"v1.13", "{machine: {systemDiskEncryption: {state: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}}"},
-		"mounts of a container": {"v1.14", document("UserVolumeConfig", "name: data, volumeType: directory") + "\n---\n" + document("ContainerConfig", "name: c, "+agentImage+", mounts: [{userVolume: {name: data, destination: /data}}, {tmpfs: {destination: /tmp, size: 64MiB}}]")},
-		"hosts":                 {"v1.14", document("StaticHostConfig", "name: '2001:db8::5', hostnames: [a, b.example.com, _x.c]")},
-		"legacy network":        {"v1.12", "{machine: {certSANs: ['*.example.com', 10.0.0.5, '2001:db8::5'], network: {nameservers: [10.0.0.1, '2001:db8::53'], searchDomains: [example.com], extraHostEntries: [{ip: 10.0.0.9, aliases: [nas]}]}, time: {servers: [ntp.example.com, 10.0.0.2, /dev/ptp0]}}}"},
-		"probes and sinks":      {"v1.14", document("TCPProbeConfig", "name: a, endpoint: 'proxy.example.com:3128'") + "\n---\n" + document("EventSinkConfig", "endpoint: '[2001:db8::5]:8081'") + "\n---\n" + document("KmsgLogConfig", "name: b, url: 'udp://10.0.0.1:514/'")},
+		"legacy encryption, usual": {"v1.13", "{machine: {systemDiskEncryption: {ephemeral: {keys: [{slot: 0, nodeID: {}}]}}}}"},
+		"legacy encryption":        {"v1.13", "{machine: {systemDiskEncryption: {state: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}}"},
+		"mounts of a container":    {"v1.14", document("UserVolumeConfig", "name: data, volumeType: directory") + "\n---\n" + document("ContainerConfig", "name: c, "+agentImage+", mounts: [{userVolume: {name: data, destination: /data}}, {tmpfs: {destination: /tmp, size: 64MiB}}]")},
+		"hosts":                    {"v1.14", document("StaticHostConfig", "name: '2001:db8::5', hostnames: [a, b.example.com, _x.c]")},
+		"legacy network":           {"v1.12", "{machine: {certSANs: ['*.example.com', 10.0.0.5, '2001:db8::5'], network: {nameservers: [10.0.0.1, '2001:db8::53'], searchDomains: [example.com], extraHostEntries: [{ip: 10.0.0.9, aliases: [nas]}]}, time: {servers: [ntp.example.com, 10.0.0.2, /dev/ptp0]}}}"},
+		"probes and sinks":         {"v1.14", document("TCPProbeConfig", "name: a, endpoint: 'proxy.example.com:3128'") + "\n---\n" + document("EventSinkConfig", "endpoint: '[2001:db8::5]:8081'") + "\n---\n" + document("KmsgLogConfig", "name: b, url: 'udp://10.0.0.1:514/'")},
 		"registries": {
 			"v1.14", document("RegistryMirrorConfig", "name: '*', endpoints: [{url: 'https://m.example.com'}]") + "\n---\n" + document("RegistryMirrorConfig", "name: 'localhost:5000', endpoints: [{url: 'http://10.0.0.1:5000'}]") +
 				"\n---\n" + document("RegistryTLSConfig", "name: '[2001:db8::5]:5000', insecureSkipVerify: true"),
@@ -266,10 +267,14 @@ func TestRightValues(t *testing.T) {
 		"image of a mirror":     {"v1.14", document("KubeletConfig", "image: 'registry.example.com:5000/siderolabs/kubelet:v1.34.2'") + "\n---\n" + document("KubeAPIServerConfig", "image: 'registry.example.com/kube-apiserver:patched'")},
 		"networks as they are":  {"v1.14", document("KubeNetworkConfig", "podSubnets: [10.244.0.0/16], nodeCIDRMaskSizeIPv4: 23")},
 		"legacy disk and mount": {"v1.13", "{machine: {disks: [{device: /dev/disk/by-id/x, partitions: [{mountpoint: /var/mnt/a}]}], kubelet: {extraMounts: [{destination: /var/openebs, type: bind, source: /var/openebs, options: [bind, rshared, rw]}, {destination: /var/scratch, type: tmpfs, source: tmpfs, options: [size=1g]}]}}}"},
-		"legacy interfaces":     {"v1.13", "{machine: {network: {interfaces: [{interface: bond0, mtu: 9000, bond: {mode: 802.3ad, deviceSelectors: [{driver: i40e}]}, vlans: [{vlanId: 5, addresses: [10.0.0.5/24], routes: [{gateway: 10.0.0.1}]}]}]}}}"},
-		"choice of addresses":   {"v1.14", "{cluster: {etcd: {advertisedSubnets: [10.0.0.0/8, '!10.0.0.100/32'], listenSubnets: ['!0.0.0.0/0']}}}"},
-		"small volumes":         {"v1.14", document("UserVolumeConfig", "name: a, provisioning: {diskSelector: {match: 'true'}, maxSize: 64MiB}") + "\n---\n" + document("UserVolumeConfig", "name: b, filesystem: {type: ext4}, provisioning: {diskSelector: {match: system_disk}, maxSize: 8MiB}") + "\n---\n" + document("VolumeConfig", "name: EPHEMERAL, provisioning: {maxSize: 50%}")},
-		"devices":               {"v1.14", document("PCIDriverRebindConfig", "name: '0000:04:00.0', targetDriver: vfio-pci") + "\n---\n" + document("WatchdogTimerConfig", "device: /dev/watchdog0, timeout: 1m")},
+		"legacy bond in two parts": {
+			"v1.13", "{machine: {network: {interfaces: [{interface: bond0, bond: {mode: 802.3ad, lacpRate: fast}}]}}}\n---\n" +
+				"{machine: {network: {interfaces: [{interface: bond0, dhcp: true, bond: {interfaces: [eth0, eth1]}}]}}}",
+		},
+		"legacy interfaces":   {"v1.13", "{machine: {network: {interfaces: [{interface: bond0, mtu: 9000, bond: {mode: 802.3ad, deviceSelectors: [{driver: i40e}]}, vlans: [{vlanId: 5, addresses: [10.0.0.5/24], routes: [{gateway: 10.0.0.1}]}]}]}}}"},
+		"choice of addresses": {"v1.14", "{cluster: {etcd: {advertisedSubnets: [10.0.0.0/8, '!10.0.0.100/32'], listenSubnets: ['!0.0.0.0/0']}}}"},
+		"small volumes":       {"v1.14", document("UserVolumeConfig", "name: a, provisioning: {diskSelector: {match: 'true'}, maxSize: 64MiB}") + "\n---\n" + document("UserVolumeConfig", "name: b, filesystem: {type: ext4}, provisioning: {diskSelector: {match: system_disk}, maxSize: 8MiB}") + "\n---\n" + document("VolumeConfig", "name: EPHEMERAL, provisioning: {maxSize: 50%}")},
+		"devices":             {"v1.14", document("PCIDriverRebindConfig", "name: '0000:04:00.0', targetDriver: vfio-pci") + "\n---\n" + document("WatchdogTimerConfig", "device: /dev/watchdog0, timeout: 1m")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

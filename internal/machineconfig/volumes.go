@@ -101,7 +101,8 @@ func (s *shapes) legacyLUKS(pointer string, spec *v1alpha1.EncryptionConfig) {
 		volume.keys = append(volume.keys, each)
 	}
 
-	if spec.EncryptionProvider != "luks2" {
+	// Talos takes none for luks2.
+	if spec.EncryptionProvider != "" && spec.EncryptionProvider != "luks2" {
 		s.add(pointer+"/provider", fmt.Errorf("is %q: use luks2, the one that there is", spec.EncryptionProvider))
 	}
 
