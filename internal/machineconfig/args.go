@@ -24,6 +24,9 @@ import (
 type component struct {
 	flags []string
 
+	// usual are the values that Talos sets some of them to: written out, they change nothing.
+	usual map[string]string
+
 	// legacyFlags are more of them, which machinery itself refuses in a document of their own.
 	legacyFlags []string
 
@@ -53,6 +56,7 @@ var kubeletProgram = component{
 		"config", "config-dir", "container-runtime", "container-runtime-endpoint", "hostname-override", "kubeconfig", "kubelet-cgroups", "pod-manifest-path", "port",
 		"protect-kernel-defaults", "resolv-conf", "root-dir", "rotate-certificates", "system-cgroups",
 	},
+	usual:         map[string]string{"anonymous-auth": "false", "authentication-token-webhook": "true", "authorization-mode": "Webhook"},
 	cluster:       map[string]string{"cluster-domain": serviceDomain, "pod-cidr": podNetworks},
 	legacyPointer: "/machine/kubelet/extraArgs/",
 	legacy: func(machine *v1alpha1.MachineConfig, _ *v1alpha1.ClusterConfig) meta.Args {
@@ -195,12 +199,20 @@ type arguments struct {
 	pointer  string
 	args     meta.Args
 	own      []string
+	usual    map[string]string
 	cluster  map[string]string
 	open     func(flag string, values []string) error
 }
 
 func (a arguments) finding(flag string, err error) finding {
 	return finding{document: a.document, field: a.pointer + merge.EscapePointer(flag), err: err}
+}
+
+// isUsual tells a flag of Talos' own with the value that Talos gives it.
+func (a arguments) isUsual(flag string) bool {
+	usual, ok := a.usual[flag]
+
+	return ok && slices.Equal(a.args.ToMap()[flag], []string{usual})
 }
 
 // argumentsOf are the extra arguments in both layouts.
@@ -212,12 +224,15 @@ func argumentsOf(documents []config.Document) []arguments {
 	for _, each := range components {
 		all = append(all, arguments{
 			document: merge.ID{Kind: merge.LegacyKind}, pointer: each.legacyPointer,
-			args: each.legacy(machine, cluster), own: slices.Concat(each.flags, each.legacyFlags), cluster: each.cluster, open: each.open,
+			args: each.legacy(machine, cluster), own: slices.Concat(each.flags, each.legacyFlags), usual: each.usual, cluster: each.cluster, open: each.open,
 		})
 
 		for _, document := range documents {
 			if args, ok := each.modern(document); ok {
-				all = append(all, arguments{document: merge.IDOf(document), pointer: "/extraArgs/", args: args, own: each.flags, cluster: each.cluster})
+				all = append(all, arguments{
+					document: merge.IDOf(document), pointer: "/extraArgs/",
+					args: args, own: each.flags, usual: each.usual, cluster: each.cluster,
+				})
 			}
 		}
 	}
@@ -235,6 +250,7 @@ func ownArgs(merged *merge.Config) []finding {
 
 			switch {
 			case err != nil:
+			case each.isUsual(flag):
 			case slices.Contains(each.own, flag):
 				err = errOwnFlag
 			case each.cluster[flag] != "":
@@ -252,25 +268,45 @@ func ownArgs(merged *merge.Config) []finding {
 	return findings
 }
 
-// openServer refuses what lets everybody, or everybody who has logged in, do anything with the cluster, and what lets nobody.
+// openServer refuses what lets everybody who has logged in, or everybody at all, do anything with the cluster.
 func openServer(flag string, values []string) error {
-	switch flag {
-	case "anonymous-auth":
-		if slices.ContainsFunc(values, func(value string) bool { return value != "false" }) {
-			return errors.New("lets requests without a login in: set it to false, or remove it; from config contract v1.14 on, a " +
-				"KubeAuthenticationConfig opens single paths, such as /livez")
-		}
-	case "authorization-mode":
-		for _, value := range values {
-			for mode := range strings.SplitSeq(value, ",") {
-				if mode = strings.TrimSpace(mode); strings.HasPrefix(mode, "Always") {
-					return fmt.Errorf("has the mode %s, which asks nobody: use Node, RBAC and Webhook", mode)
-				}
+	if flag != "authorization-mode" {
+		return nil
+	}
+
+	for _, value := range values {
+		for mode := range strings.SplitSeq(value, ",") {
+			if mode = strings.TrimSpace(mode); strings.HasPrefix(mode, "Always") {
+				return fmt.Errorf("has the mode %s, which asks nobody: use Node, RBAC and Webhook", mode)
 			}
 		}
 	}
 
 	return nil
+}
+
+// anonymousRequests finds an API server of the legacy document that takes requests without a login. Up to config contract v1.13 a health
+// check from outside has no other way; who they are may do what RBAC says. Machinery refuses the flag in a document of its own.
+func anonymousRequests(patch *merge.Patch) []string {
+	const flag = "anonymous-auth"
+
+	var notices []string
+
+	for _, part := range patch.Documents() {
+		legacy, ok := part.Document.(*v1alpha1.Config)
+		if !ok || legacy.ClusterConfig == nil || legacy.ClusterConfig.APIServerConfig == nil {
+			continue
+		}
+
+		values := legacy.ClusterConfig.APIServerConfig.ExtraArgsConfig.ToMap()[flag]
+		if slices.ContainsFunc(values, func(value string) bool { return value != "false" }) {
+			notices = append(notices, fmt.Sprintf("%s: /cluster/apiServer/extraArgs/%s: lets requests without a login in, which may then do what RBAC "+
+				"gives system:anonymous and system:unauthenticated: set it to false unless a health check needs it; from config contract v1.14 on, a "+
+				"KubeAuthenticationConfig opens single paths, such as /livez", part.ID, flag))
+		}
+	}
+
+	return notices
 }
 
 // flagName is how Talos, and the checks here, know a flag. Kubernetes' programs read client_ca_file as client-ca-file, and the name and

@@ -41,8 +41,8 @@ var badPatches = map[string]badInput{
 		documents: "  - {kind: VolumeConfig, volumeConfig: {name: ROOT, provisioning: {maxSize: 10GiB}}}",
 		at:        bad + "spec.documents[0] | VolumeConfig/ROOT | ",
 	},
-	"hostname in upper case": {
-		documents: "  - {kind: HostnameConfig, hostnameConfig: {hostname: 'Worker_1', auto: 'off'}}",
+	"hostname with an empty part": {
+		documents: "  - {kind: HostnameConfig, hostnameConfig: {hostname: 'worker..1', auto: 'off'}}",
 		at:        bad + "spec.documents[0] | HostnameConfig | /hostname",
 	},
 	"line break in a kernel parameter": {

@@ -52,7 +52,8 @@ func endangersEtcd(flag string, values []string) error {
 	}
 
 	for _, value := range values {
-		if _, err := strconv.ParseUint(value, 10, 63); err != nil {
+		// Less than nothing turns the quota off.
+		if number, err := strconv.ParseInt(value, 10, 64); err != nil || number < 0 && flag != "quota-backend-bytes" {
 			return fmt.Errorf("is %q, and etcd takes a whole number without unit there, or does not start", value)
 		}
 	}

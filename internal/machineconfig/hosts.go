@@ -23,6 +23,9 @@ import (
 // hostName is what a resolver can be asked for. Underscores are in use, whatever the standard says.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
 
+// IsHost tells what a patch takes for a host, also with a wildcard for its first label: one rule for all objects.
+func IsHost(text string) bool { return isSAN(text) }
+
 // isHost tells a host name or an IP address.
 func isHost(host string) bool {
 	_, err := netip.ParseAddr(host)

@@ -42,9 +42,13 @@ var wrongAlone = map[string]struct{ contract, document, want string }{
 		"v1.12", "{machine: {files: [{path: /var/lib/kubelet/pki/kubelet.key, op: create, content: a, permissions: 0600}]}}",
 		"Config: /machine/files/0/path: ",
 	},
-	"anonymous requests": {
-		"v1.12", "{cluster: {apiServer: {extraArgs: {anonymous-auth: 'true'}}}}",
-		"Config: /cluster/apiServer/extraArgs/anonymous-auth: lets requests without a login in",
+	"anonymous requests to the kubelet": {
+		"v1.12", "{machine: {kubelet: {extraArgs: {anonymous-auth: 'true'}}}}",
+		"Config: /machine/kubelet/extraArgs/anonymous-auth: set by Talos itself",
+	},
+	"a kubelet that asks nobody": {
+		"v1.14", "{apiVersion: v1alpha1, kind: KubeletConfig, extraArgs: {authorization-mode: [Webhook, AlwaysAllow]}}",
+		"KubeletConfig: /extraArgs/authorization-mode: set by Talos itself",
 	},
 	"no authorization": {
 		"v1.13", "{cluster: {apiServer: {extraArgs: {authorization-mode: 'Node, AlwaysAllow'}}}}",
@@ -111,6 +115,8 @@ func TestRightAlone(t *testing.T) {
 		"folder of the API server":   {"v1.13", "{cluster: {apiServer: {extraVolumes: [{hostPath: /var/lib/auth, mountPath: /etc/kubernetes/auth, readonly: true}]}}}"},
 		"folder of the kubelet":      {"v1.13", "{machine: {kubelet: {extraMounts: [{source: /var/lib/kubelet-plugins, destination: /var/lib/kubelet-plugins, type: bind}]}}}"},
 		"no anonymous requests":      {"v1.12", "{cluster: {apiServer: {extraArgs: {anonymous-auth: 'false', authorization-mode: 'Node,RBAC'}}}}"},
+		"kubelet's own values":       {"v1.13", "{machine: {kubelet: {extraArgs: {anonymous-auth: 'false', authorization-mode: Webhook, authentication-token-webhook: 'true'}}}}"},
+		"etcd without a quota":       {"v1.14", "{cluster: {etcd: {extraArgs: {quota-backend-bytes: '-1'}}}}"},
 		"sysctl of a VLAN":           {"v1.14", "{apiVersion: v1alpha1, kind: SysctlConfig, params: {net/ipv6/conf/eth0.100/disable_ipv6: '1', net.ipv4.conf.br-0.rp_filter: '2'}}"},
 		"sysctl twice, same value":   {"v1.14", "{apiVersion: v1alpha1, kind: SysctlConfig, params: {net/ipv4/ip_forward: '1', net.ipv4.ip_forward: '1'}}"},
 		"udev rule that goes on":     {"v1.14", "{apiVersion: v1alpha1, kind: UdevRulesConfig, rules: [\"KERNEL==\\\"a\\\",\\n  MODE=\\\"0660\\\"\\n\"]}"},

@@ -21,44 +21,75 @@ var (
 	errNoManifest = errors.New("has a YAML document that is no manifest: each must have apiVersion and kind")
 )
 
-// badManifests finds inline manifests that Talos cannot apply. It then applies none of the cluster's, and tries again for ever. It also
-// finds those that the merge would replace by the next of the same name. No error has anything of the content.
-func badManifests(patch *merge.Patch) []finding {
-	var findings []finding
-
+// inlineManifests visits the inline manifests of a patch, in both layouts.
+func inlineManifests(patch *merge.Patch, visit func(document merge.ID, pointer, content string)) {
 	for _, part := range patch.Documents() {
-		check := func(pointer, content string) {
-			if err := manifestFault(content); err != nil {
-				findings = append(findings, finding{document: part.ID, field: pointer, err: err})
-			}
-		}
-
 		switch typed := part.Document.(type) {
 		case *k8s.KubeInlineManifestConfigV1Alpha1:
-			check("/manifest", typed.ManifestSpec)
+			visit(part.ID, "/manifest", typed.ManifestSpec)
 		case *v1alpha1.Config:
 			if typed.ClusterConfig == nil {
 				continue
 			}
 
-			names := map[string]bool{}
-
 			for i, manifest := range typed.ClusterConfig.ClusterInlineManifests {
-				if names[manifest.InlineManifestName] {
-					findings = append(findings, finding{
-						document: part.ID, field: fmt.Sprintf("/cluster/inlineManifests/%d/name", i),
-						err: errors.New("is the name of another manifest in this list too, which would be lost: choose another"),
-					})
-				}
-
-				names[manifest.InlineManifestName] = true
-
-				check(fmt.Sprintf("/cluster/inlineManifests/%d/contents", i), manifest.InlineManifestContents)
+				visit(part.ID, fmt.Sprintf("/cluster/inlineManifests/%d/contents", i), manifest.InlineManifestContents)
 			}
+		}
+	}
+}
+
+// badManifests finds inline manifests that Talos cannot apply. It then applies none of the cluster's, and tries again for ever. It also
+// finds those that the merge would replace by the next of the same name. No error has anything of the content.
+func badManifests(patch *merge.Patch) []finding {
+	var findings []finding
+
+	inlineManifests(patch, func(document merge.ID, pointer, content string) {
+		if err := manifestFault(content); err != nil {
+			findings = append(findings, finding{document: document, field: pointer, err: err})
+		}
+	})
+
+	for _, part := range patch.Documents() {
+		typed, ok := part.Document.(*v1alpha1.Config)
+		if !ok || typed.ClusterConfig == nil {
+			continue
+		}
+
+		names := map[string]bool{}
+
+		for i, manifest := range typed.ClusterConfig.ClusterInlineManifests {
+			if names[manifest.InlineManifestName] {
+				findings = append(findings, finding{
+					document: part.ID, field: fmt.Sprintf("/cluster/inlineManifests/%d/name", i),
+					err: errors.New("is the name of another manifest in this list too, which would be lost: choose another"),
+				})
+			}
+
+			names[manifest.InlineManifestName] = true
 		}
 	}
 
 	return findings
+}
+
+// doubledKeys finds inline manifests in which a key stands twice. Talos takes the last, which may not be the one that is meant.
+func doubledKeys(patch *merge.Patch) []string {
+	var notices []string
+
+	inlineManifests(patch, func(document merge.ID, pointer, content string) {
+		// What is no YAML is refused.
+		_ = eachManifest(content, func(manifest *yaml.Node) bool {
+			key := merge.DoubledKey(manifest)
+			if key != nil {
+				notices = append(notices, fmt.Sprintf("%s: %s: has a key twice in line %d, and Talos takes the last: remove the other", document, pointer, key.Line))
+			}
+
+			return key == nil
+		})
+	})
+
+	return notices
 }
 
 func manifestFault(content string) error {
@@ -100,12 +131,8 @@ func eachManifest(text string, visit func(*yaml.Node) bool) (err error) {
 			return nil
 		case err != nil:
 			return err
-		case node.Kind != yaml.DocumentNode || len(node.Content) != 1 || node.Content[0].ShortTag() == "!!null":
+		case node.Kind != yaml.DocumentNode || len(node.Content) != 1 || isEmpty(node.Content[0]):
 			continue
-		}
-
-		if err := merge.CheckKeys(&node); err != nil {
-			return err
 		}
 
 		if !visit(node.Content[0]) {
@@ -114,8 +141,23 @@ func eachManifest(text string, visit func(*yaml.Node) bool) (err error) {
 	}
 }
 
-// manifestField is the value of a field, nil when there is none.
+// isEmpty tells what Talos leaves out: nothing, or nothing in braces.
+func isEmpty(document *yaml.Node) bool {
+	return document.ShortTag() == "!!null" || document.Kind == yaml.MappingNode && len(document.Content) == 0
+}
+
+// manifestField is the value of a field, nil when there is none. Of several Talos takes the last.
 func manifestField(manifest *yaml.Node, name string) *yaml.Node {
+	fields := manifestFields(manifest, name)
+	if len(fields) == 0 {
+		return nil
+	}
+
+	return fields[len(fields)-1]
+}
+
+// manifestFields are all the values of a field, of which there should be one.
+func manifestFields(manifest *yaml.Node, name string) []*yaml.Node {
 	if manifest.Kind == yaml.AliasNode {
 		manifest = manifest.Alias
 	}
@@ -124,19 +166,22 @@ func manifestField(manifest *yaml.Node, name string) *yaml.Node {
 		return nil
 	}
 
+	var fields []*yaml.Node
+
 	for i := 0; i+1 < len(manifest.Content); i += 2 {
 		if manifest.Content[i].Value != name {
 			continue
 		}
 
-		if value := manifest.Content[i+1]; value.Kind == yaml.AliasNode {
-			return value.Alias
+		value := manifest.Content[i+1]
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
 		}
 
-		return manifest.Content[i+1]
+		fields = append(fields, value)
 	}
 
-	return nil
+	return fields
 }
 
 // doubleManifests finds inline manifests of one name in both layouts: Talos would apply one of the two.

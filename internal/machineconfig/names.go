@@ -38,14 +38,20 @@ func badNames(patch *merge.Patch) []finding {
 	return findings
 }
 
-var errHostname = errors.New("not a hostname: lower case letters, digits, '-' and '.', and at most 253 of them, as the Node's name has it")
+var errHostname = errors.New("not a hostname: letters, digits, '-', '_' and '.', and at most 253 of them, of which Talos makes the Node's name in lower case")
 
-// badHostname finds a hostname that DNS and the Node object refuse.
+// nodeName is how Talos names the Node of a machine with a hostname. Talos leaves out what no name can have; here that stays, since such a
+// hostname, as with a space, is none to the machine's own programs.
+func nodeName(hostname string) string {
+	return strings.Trim(strings.ReplaceAll(strings.ToLower(hostname), "_", "-"), "-.")
+}
+
+// badHostname finds a hostname that no Node can be named after.
 func badHostname(merged *merge.Config) []finding {
 	var findings []finding
 
 	look := func(id merge.ID, pointer, name string) {
-		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		if name != "" && len(validation.IsDNS1123Subdomain(nodeName(name))) > 0 {
 			findings = append(findings, finding{document: id, field: pointer, err: errHostname})
 		}
 	}

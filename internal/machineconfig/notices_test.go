@@ -3,6 +3,7 @@
 package machineconfig_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,47 @@ func TestNotices(t *testing.T) {
 
 			if tc.want != "" && !has(tc.want) || tc.not != "" && has(tc.not) {
 				t.Errorf("got %q, want %q and not %q", config.Warnings, tc.want, tc.not)
+			}
+		})
+	}
+}
+
+// TestNoticesOfAPatch: what is told of a patch wherever it is looked at, with its place and nothing of its values.
+func TestNoticesOfAPatch(t *testing.T) {
+	t.Parallel()
+
+	const (
+		at     = "Cluster layer: TalosConfigPatch p spec.documents[0]: "
+		server = "{kind: Config, config: {cluster: {apiServer: {extraArgs: {anonymous-auth: ['%s']}}}}}"
+	)
+
+	for name, tc := range map[string]struct{ contract, document, want string }{
+		"requests without a login":    {"v1.13", fmt.Sprintf(server, "true"), at + "Config: /cluster/apiServer/extraArgs/anonymous-auth: lets requests without a login in"},
+		"no requests without a login": {"v1.13", fmt.Sprintf(server, "false"), ""},
+		"key twice in a legacy manifest": {
+			"v1.13", inlineManifest("{}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n"),
+			at + "Config: /cluster/inlineManifests/0/contents: has a key twice in line 11, and Talos takes the last",
+		},
+		"key twice in a manifest": {
+			"v1.14", `{kind: KubeInlineManifestConfig, kubeInlineManifestConfig: {name: a, manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nkind: Namespace\n"}}`,
+			at + "KubeInlineManifestConfig/a: /manifest: has a key twice in line 4, and Talos takes the last",
+		},
+		"manifests in order": {"v1.13", inlineManifest("---\n{}\n---\n# nothing\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			in := input(t, tc.contract, true)
+			in.Patches = append(in.Patches, documentPatch(t, tc.document))
+
+			config, err := machineconfig.Render(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			got := strings.Join(config.Warnings, "\n")
+			if tc.want == "" && got != "" || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

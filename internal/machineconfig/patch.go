@@ -104,7 +104,8 @@ func (p *Patch) read(i int, references References) []error {
 		return []error{fault}
 	}
 
-	for _, notice := range namedSecrets(p.documents[i], secrets) {
+	notices := slices.Concat(namedSecrets(p.documents[i], secrets), anonymousRequests(p.documents[i]), doubledKeys(p.documents[i]))
+	for _, notice := range notices {
 		p.warnings = append(p.warnings, source.String()+": "+notice)
 	}
 

@@ -107,7 +107,12 @@ func plainSecret(leaf merge.Leaf) error {
 	}
 }
 
+// filledIn is a login whose password a program fills in when it runs, or a text that explains: as placeholder is of a query.
+var filledIn = regexp.MustCompile(`(^|://)[^\s/?#@:"']*:[${<*][^\s/?#@"']*@`)
+
 func hasLogin(pointer, text string) bool {
+	text = filledIn.ReplaceAllString(text, "$1")
+
 	return loginURL.MatchString(text) || (isAddress(pointer) || wholeURL.MatchString(text)) && merge.HasUserInfo(text)
 }
 
@@ -171,20 +176,23 @@ const maxLists = 3
 
 // isSecretWithData looks into lists of manifests too, which is in so many lists.
 func isSecretWithData(manifest *yaml.Node, lists int) bool {
-	items := manifestField(manifest, "items")
-	if lists < maxLists && items != nil && items.Kind == yaml.SequenceNode &&
-		slices.ContainsFunc(items.Content, func(item *yaml.Node) bool { return isSecretWithData(item, lists+1) }) {
+	if lists < maxLists && slices.ContainsFunc(manifestFields(manifest, "items"), func(items *yaml.Node) bool {
+		return items.Kind == yaml.SequenceNode &&
+			slices.ContainsFunc(items.Content, func(item *yaml.Node) bool { return isSecretWithData(item, lists+1) })
+	}) {
 		return true
 	}
 
-	if kind := manifestField(manifest, "kind"); kind == nil || kind.Value != "Secret" {
+	isSecret := func(kind *yaml.Node) bool { return kind.Value == "Secret" }
+	if !slices.ContainsFunc(manifestFields(manifest, "kind"), isSecret) {
 		return false
 	}
 
 	return slices.ContainsFunc([]string{"data", "stringData"}, func(name string) bool {
-		data := manifestField(manifest, name)
-
-		return data != nil && data.Kind == yaml.MappingNode && len(data.Content) > 0
+		// What Talos takes is the last, and what stands in the patch is all of them.
+		return slices.ContainsFunc(manifestFields(manifest, name), func(data *yaml.Node) bool {
+			return data.Kind == yaml.MappingNode && len(data.Content) > 0
+		})
 	})
 }
 

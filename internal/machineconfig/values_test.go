@@ -91,6 +91,7 @@ var wrongValues = map[string]struct{ contract, document, want string }{
 	"etcd without checks":                        {"v1.14", "{cluster: {etcd: {extraArgs: {strict-reconfig-check: 'false'}}}}", "Config: /cluster/etcd/extraArgs/strict-reconfig-check: lets a change of members break the quorum"},
 	"etcd from a discovery":                      {"v1.13", "{cluster: {etcd: {extraArgs: {discovery-srv: example.com}}}}", "Config: /cluster/etcd/extraArgs/discovery-srv: set by Talos itself"},
 	"one address of members":                     {"v1.14", "{cluster: {etcd: {extraArgs: {initial-advertise-peer-urls: 'https://10.0.0.1:2380'}}}}", "Config: /cluster/etcd/extraArgs/initial-advertise-peer-urls: would have every member"},
+	"snapshots below zero":                       {"v1.14", "{cluster: {etcd: {extraArgs: {snapshot-count: '-1'}}}}", `Config: /cluster/etcd/extraArgs/snapshot-count: is "-1", and etcd takes a whole number`},
 	"quota with a unit":                          {"v1.14", "{cluster: {etcd: {extraArgs: {quota-backend-bytes: 8GiB}}}}", `Config: /cluster/etcd/extraArgs/quota-backend-bytes: is "8GiB", and etcd takes a whole number`},
 	"mode of compaction":                         {"v1.14", "{cluster: {etcd: {extraArgs: {auto-compaction-mode: hourly}}}}", `Config: /cluster/etcd/extraArgs/auto-compaction-mode: is ["hourly"]`},
 	"networks of pods, for a controller":         {"v1.14", document("KubeControllerManagerConfig", "extraArgs: {cluster-cidr: 10.1.0.0/16}"), "KubeControllerManagerConfig: /extraArgs/cluster-cidr: comes from spec.clusterNetwork.pods of the Cluster"},
@@ -250,12 +251,14 @@ func TestRightValues(t *testing.T) {
 			"v1.14", document("VolumeConfig", "name: EPHEMERAL, encryption: {provider: luks2, cipher: aes-xts-plain64, keySize: 512, blockSize: 4096, options: [no_read_workqueue, no_write_workqueue], "+
 				"keys: [{slot: 0, tpm: {}}, {slot: 1, kms: {endpoint: 'https://kms.example.com:4050'}}, {slot: 31, nodeID: {}, lockToState: true}]}"),
 		},
-		"legacy encryption, usual": {"v1.13", "{machine: {systemDiskEncryption: {ephemeral: {keys: [{slot: 0, nodeID: {}}]}}}}"},
-		"legacy encryption":        {"v1.13", "{machine: {systemDiskEncryption: {state: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}}"},
-		"mounts of a container":    {"v1.14", document("UserVolumeConfig", "name: data, volumeType: directory") + "\n---\n" + document("ContainerConfig", "name: c, "+agentImage+", mounts: [{userVolume: {name: data, destination: /data}}, {tmpfs: {destination: /tmp, size: 64MiB}}]")},
-		"hosts":                    {"v1.14", document("StaticHostConfig", "name: '2001:db8::5', hostnames: [a, b.example.com, _x.c]")},
-		"legacy network":           {"v1.12", "{machine: {certSANs: ['*.example.com', 10.0.0.5, '2001:db8::5'], network: {nameservers: [10.0.0.1, '2001:db8::53'], searchDomains: [example.com], extraHostEntries: [{ip: 10.0.0.9, aliases: [nas]}]}, time: {servers: [ntp.example.com, 10.0.0.2, /dev/ptp0]}}}"},
-		"probes and sinks":         {"v1.14", document("TCPProbeConfig", "name: a, endpoint: 'proxy.example.com:3128'") + "\n---\n" + document("EventSinkConfig", "endpoint: '[2001:db8::5]:8081'") + "\n---\n" + document("KmsgLogConfig", "name: b, url: 'udp://10.0.0.1:514/'")},
+		"legacy encryption, usual":  {"v1.13", "{machine: {systemDiskEncryption: {ephemeral: {keys: [{slot: 0, nodeID: {}}]}}}}"},
+		"legacy encryption":         {"v1.13", "{machine: {systemDiskEncryption: {state: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}}"},
+		"mounts of a container":     {"v1.14", document("UserVolumeConfig", "name: data, volumeType: directory") + "\n---\n" + document("ContainerConfig", "name: c, "+agentImage+", mounts: [{userVolume: {name: data, destination: /data}}, {tmpfs: {destination: /tmp, size: 64MiB}}]")},
+		"hostname in upper case":    {"v1.14", document("HostnameConfig", "hostname: Worker_1.Example.com, auto: 'off'")},
+		"legacy hostname of a site": {"v1.13", "{machine: {network: {hostname: RACK1_NODE2}}}"},
+		"hosts":                     {"v1.14", document("StaticHostConfig", "name: '2001:db8::5', hostnames: [a, b.example.com, _x.c]")},
+		"legacy network":            {"v1.12", "{machine: {certSANs: ['*.example.com', 10.0.0.5, '2001:db8::5'], network: {nameservers: [10.0.0.1, '2001:db8::53'], searchDomains: [example.com], extraHostEntries: [{ip: 10.0.0.9, aliases: [nas]}]}, time: {servers: [ntp.example.com, 10.0.0.2, /dev/ptp0]}}}"},
+		"probes and sinks":          {"v1.14", document("TCPProbeConfig", "name: a, endpoint: 'proxy.example.com:3128'") + "\n---\n" + document("EventSinkConfig", "endpoint: '[2001:db8::5]:8081'") + "\n---\n" + document("KmsgLogConfig", "name: b, url: 'udp://10.0.0.1:514/'")},
 		"registries": {
 			"v1.14", document("RegistryMirrorConfig", "name: '*', endpoints: [{url: 'https://m.example.com'}]") + "\n---\n" + document("RegistryMirrorConfig", "name: 'localhost:5000', endpoints: [{url: 'http://10.0.0.1:5000'}]") +
 				"\n---\n" + document("RegistryTLSConfig", "name: '[2001:db8::5]:5000', insecureSkipVerify: true"),

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
@@ -38,7 +37,7 @@ func TalosClusterConfig(object *bootstrapv1.TalosClusterConfig) Report {
 	report.secretReference(path.Child("secretsRef"), spec.SecretsRef)
 
 	for i, name := range spec.CertSANs {
-		if !isHost(name) {
+		if !machineconfig.IsHost(name) {
 			report.fail(path.Child("certSANs").Index(i), `must be an address or a DNS name, for example "talos.example.com"`)
 		}
 	}
@@ -128,7 +127,7 @@ func (r *Report) secretReference(path *field.Path, ref *corev1.LocalObjectRefere
 
 func (r *Report) talosAPI(path *field.Path, spec *bootstrapv1.TalosAPISpec) {
 	for i, endpoint := range spec.Endpoints {
-		if !isHost(endpoint) && !isHostPort(endpoint) {
+		if !machineconfig.IsHost(endpoint) && !isHostPort(endpoint) {
 			r.fail(path.Child("endpoints").Index(i), `must be a host or host:port, for example "lb.example.com:50000"`)
 		}
 	}
@@ -140,15 +139,6 @@ func (r *Report) talosAPI(path *field.Path, spec *bootstrapv1.TalosAPISpec) {
 	}
 }
 
-// isHost takes an address or a DNS name, also with a wildcard for its first label.
-func isHost(text string) bool {
-	if _, err := netip.ParseAddr(text); err == nil {
-		return true
-	}
-
-	return len(validation.IsDNS1123Subdomain(strings.ToLower(strings.TrimPrefix(text, "*.")))) == 0
-}
-
 // isHostPort takes a host with or without a port; an IPv6 address stands in brackets.
 func isHostPort(text string) bool {
 	host, port, err := net.SplitHostPort(text)
@@ -158,5 +148,5 @@ func isHostPort(text string) bool {
 
 	number, err := strconv.ParseUint(port, 10, 16)
 
-	return err == nil && number > 0 && isHost(host)
+	return err == nil && number > 0 && machineconfig.IsHost(host)
 }

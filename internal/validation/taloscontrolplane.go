@@ -103,6 +103,7 @@ const (
 	outOfServiceTaint   = "node.kubernetes.io/out-of-service"
 	kubernetesTaints    = "node.kubernetes.io/"
 	cloudProviderTaints = "node.cloudprovider.kubernetes.io/"
+	masterTaint         = "node-role.kubernetes.io/master"
 )
 
 // taints refuses what Cluster API would refuse of every Machine that is made.
@@ -124,6 +125,8 @@ func (r *Report) taints(path *field.Path, taints []clusterv1.MachineTaint) {
 			r.fail(key, "belongs to Cluster API, which sets and removes it: remove it here")
 		case strings.HasPrefix(taint.Key, kubernetesTaints) && taint.Key != outOfServiceTaint, strings.HasPrefix(taint.Key, cloudProviderTaints):
 			r.fail(key, "belongs to Kubernetes, which sets and removes it by what it knows of the Node: use a key of your own")
+		case taint.Key == masterTaint:
+			r.fail(key, "is no longer used by Kubernetes, and Cluster API refuses it: use node-role.kubernetes.io/control-plane")
 		}
 	}
 }

@@ -127,7 +127,7 @@ func TestFaults(t *testing.T) {
 		},
 		"hosts that are fine": {
 			"TalosClusterConfig",
-			`{clusterName: a, certSANs: ["*.example.com", 10.0.0.1, "fd00::1"], registries: [{host: "*"}, {host: "[fd00::1]:5000"}, {host: "[fd00::2]"}, {host: "localhost:5000"}],
+			`{clusterName: a, certSANs: ["*.example.com", 10.0.0.1, "fd00::1", rack_1.example.com, example.com.], registries: [{host: "*"}, {host: "[fd00::1]:5000"}, {host: "[fd00::2]"}, {host: "localhost:5000"}],
 			  talosAPI: {endpoints: ["lb", "lb:50000", "fd00::1", "[fd00::1]:50000", "10.0.0.1"]}}`,
 			nil,
 		},
@@ -153,7 +153,7 @@ func TestFaults(t *testing.T) {
 			    {kind: KubeNodeConfig, kubeNodeConfig: {labels: {node-role.kubernetes.io/worker: "", "my label": x, example.com/ok: y}, annotations: {"a b": c}, taints: {dedicated: "x:Never"}}},
 			    {kind: UserVolumeConfig, userVolumeConfig: {name: data, provisioning: {diskSelector: {match: "disk.transprt == 1"}}}},
 			    {kind: Config, config: {cluster: {etcd: {extraArgs: {data-dir: [/x]}}}, machine: {files: [{content: x, path: /opt/x, permissions: 420, op: create}]}}},
-			    {kind: HostnameConfig, hostnameConfig: {hostname: Worker_1}},
+			    {kind: HostnameConfig, hostnameConfig: {hostname: worker 1}},
 			    {kind: HTTPProbeConfig, httpProbeConfig: {name: p, url: "https://u:pw@host/"}}],
 			  deletions: [{kind: KubeAuthorizerConfig}, {kind: Config, path: /machine/tokn}, {kind: SysctlsConfig}, {kind: Config, path: /machine/token}]}`,
 			[]string{

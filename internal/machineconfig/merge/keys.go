@@ -11,6 +11,15 @@ import (
 // CheckKeys refuses a node in which a key stands twice. The YAML library compares each key with every other one, and takes minutes for a
 // map with as many keys as an object may have; so it is told not to, where this was asked before.
 func CheckKeys(node *yaml.Node) error {
+	if key := DoubledKey(node); key != nil {
+		return at(key, fmt.Errorf("the key %q is there twice; keep one of them", key.Value))
+	}
+
+	return nil
+}
+
+// DoubledKey is the first key of a node that stands in its map for the second time, nil when there is none.
+func DoubledKey(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.MappingNode {
 		seen := make(map[string]struct{}, len(node.Content)/2)
 
@@ -21,7 +30,7 @@ func CheckKeys(node *yaml.Node) error {
 			}
 
 			if _, twice := seen[key.Value]; twice {
-				return at(key, fmt.Errorf("the key %q is there twice; keep one of them", key.Value))
+				return key
 			}
 
 			seen[key.Value] = struct{}{}
@@ -30,8 +39,8 @@ func CheckKeys(node *yaml.Node) error {
 
 	// What an alias stands for is looked at where it is written.
 	for _, child := range node.Content {
-		if err := CheckKeys(child); err != nil {
-			return err
+		if key := DoubledKey(child); key != nil {
+			return key
 		}
 	}
 
