@@ -5,6 +5,8 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -43,7 +45,7 @@ func MachineName(text string, naming Naming) (string, error) {
 		return "", err
 	}
 
-	var b strings.Builder
+	var b boundedText
 
 	if err = parsed.Execute(&b, map[string]any{
 		"cluster":           map[string]any{"name": naming.Cluster},
@@ -101,7 +103,15 @@ func parseNaming(text string) (*template.Template, error) {
 	return parsed, plain(parsed.Root)
 }
 
-// plain refuses what may take for ever.
+// namingFunctions are those of text/template by which a name can be made. The others write what no name may hold, and js can double a text
+// each time.
+var namingFunctions = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index", "slice", "print", "printf"}
+
+// namingFormat is what printf may be given: each value once, and no wider than a name can be.
+var namingFormat = regexp.MustCompile(`^([^%]|%[-+ 0]*[0-9]{0,2}(\.[0-9]{0,2})?[sdv]|%%)*$`)
+
+// plain refuses what may take for ever, or more memory than a name is worth: with loops, variables and wide formats a few letters write
+// gigabytes, and one object would bring down the manager.
 func plain(node parse.Node) error {
 	switch n := node.(type) {
 	case *parse.ListNode:
@@ -109,18 +119,88 @@ func plain(node parse.Node) error {
 			return nil // an else that is not there
 		}
 
-		for _, each := range n.Nodes {
-			if err := plain(each); err != nil {
-				return err
-			}
-		}
-
-		return nil
+		return plainAll(n.Nodes)
 	case *parse.IfNode:
-		return errors.Join(plain(n.List), plain(n.ElseList))
-	case *parse.TextNode, *parse.ActionNode, *parse.CommentNode:
+		return errors.Join(plainPipe(n.Pipe), plain(n.List), plain(n.ElseList))
+	case *parse.ActionNode:
+		return plainPipe(n.Pipe)
+	case *parse.TextNode, *parse.CommentNode:
 		return nil
 	default:
 		return fmt.Errorf("%s is not allowed: use text, variables, functions and if", node)
 	}
+}
+
+func plainAll(nodes []parse.Node) error {
+	for _, each := range nodes {
+		if err := plain(each); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func plainPipe(pipe *parse.PipeNode) error {
+	if len(pipe.Decl) > 0 {
+		return fmt.Errorf("%s is not allowed: variables of your own cannot be used", pipe)
+	}
+
+	for _, command := range pipe.Cmds {
+		for _, argument := range command.Args {
+			if err := plainArgument(argument); err != nil {
+				return err
+			}
+		}
+
+		if err := plainFormat(command); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func plainArgument(argument parse.Node) error {
+	switch n := argument.(type) {
+	case *parse.PipeNode:
+		return plainPipe(n)
+	case *parse.ChainNode:
+		return plainArgument(n.Node)
+	case *parse.IdentifierNode:
+		if !slices.Contains(namingFunctions, n.Ident) {
+			return fmt.Errorf("the function %s is not allowed: those that are allowed are %s", n.Ident, strings.Join(namingFunctions, ", "))
+		}
+	}
+
+	return nil
+}
+
+// plainFormat looks at the format of a printf, which must be there to look at.
+func plainFormat(command *parse.CommandNode) error {
+	if called, ok := command.Args[0].(*parse.IdentifierNode); !ok || called.Ident != "printf" {
+		return nil
+	}
+
+	if len(command.Args) > 1 {
+		if format, ok := command.Args[1].(*parse.StringNode); ok && namingFormat.MatchString(format.Text) {
+			return nil
+		}
+	}
+
+	return fmt.Errorf("%s is not allowed: printf takes a text with %%s, %%d and %%v, each at most 99 wide", command)
+}
+
+// boundedText takes a text up to a length, and refuses what is longer.
+type boundedText struct{ strings.Builder }
+
+// maxWritten is more than any name that a template writes by mistake.
+const maxWritten = 1024
+
+func (b *boundedText) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxWritten {
+		return 0, fmt.Errorf("the name has more than %d letters", maxWritten)
+	}
+
+	return b.Builder.Write(p)
 }
