@@ -4,8 +4,11 @@ package validating
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,13 +20,21 @@ import (
 // could make the manager run out of memory. Ordinary objects have a few KiB, and never wait for each other.
 const maxAtOnce = 4 << 20
 
+// readTimeout is how long a request may take to come once there is room for it. The API server sends it at once, and by default waits no
+// longer for the answer; who announces much and sends nothing must not keep the room from others.
+const readTimeout = 10 * time.Second
+
 // Room bounds the memory of all webhooks of a manager together.
-type Room struct{ bytes *semaphore.Weighted }
+type Room struct {
+	bytes       *semaphore.Weighted
+	readTimeout time.Duration
+}
 
 // NewRoom returns a Room for the webhooks of one manager.
-func NewRoom() *Room { return &Room{semaphore.NewWeighted(maxAtOnce)} }
+func NewRoom() *Room { return &Room{semaphore.NewWeighted(maxAtOnce), readTimeout} }
 
-// within has each request wait for room before anything of it is read, at most as long as the API server waits for the answer.
+// within has each request wait for room before anything of it is read, at most as long as the API server waits for the answer, and come
+// whole soon after.
 func (r *Room) within(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
 		size := request.ContentLength
@@ -38,8 +49,49 @@ func (r *Room) within(next http.Handler) http.Handler {
 		}
 		defer r.bytes.Release(size)
 
+		if err := r.hurry(out, request); err != nil {
+			http.Error(out, "the time to read the request cannot be bounded", http.StatusInternalServerError)
+
+			return
+		}
+
 		next.ServeHTTP(out, request)
 	})
+}
+
+// hurry bounds the time that the body takes to be read, and nothing else: once it is read whole, what is made of it may take its time.
+func (r *Room) hurry(out http.ResponseWriter, request *http.Request) error {
+	if request.Body == nil || request.Body == http.NoBody {
+		return nil
+	}
+
+	control := http.NewResponseController(out)
+
+	err := control.SetReadDeadline(time.Now().Add(r.readTimeout))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil // no connection that could be slow
+	}
+
+	request.Body = &hurriedBody{request.Body, control}
+
+	return err
+}
+
+// hurriedBody takes the deadline from the connection when it ends: the server goes on to listen whether the client is still there, and would
+// take the deadline for its end. Of a body that did not end, the deadline stays: the server must not wait for the rest either.
+type hurriedBody struct {
+	io.ReadCloser
+
+	control *http.ResponseController
+}
+
+func (b *hurriedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+
+	return n, err
 }
 
 // How large a spec may be. What is larger fits into no machine's config, which is kept in a Secret of at most 1 MiB, nor does etcd take much

@@ -5,9 +5,11 @@ package validating
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
@@ -62,4 +64,75 @@ func TestRoom(t *testing.T) {
 	g.Eventually(first).Should(Receive(HaveField("Code", http.StatusOK)))
 	g.Expect(ask(t.Context(), large, "").Code).To(Equal(http.StatusOK), "there is room again")
 	g.Expect(ask(t.Context(), 7<<20, "").Code).To(Equal(http.StatusOK), "what is larger than the room has it for itself")
+}
+
+// Who announces a large request and sends nothing keeps the room for no more than a moment; who has sent all is given time.
+func TestRoomIsNotKeptBySilence(t *testing.T) {
+	const small = 64 << 10
+
+	for name, start := range map[string]func(*httptest.Server){
+		"HTTP/1.1": (*httptest.Server).StartTLS,
+		"HTTP/2":   func(server *httptest.Server) { server.EnableHTTP2 = true; server.StartTLS() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			room := NewRoom()
+			g.Expect(room.readTimeout).To(Equal(readTimeout))
+			room.readTimeout = 500 * time.Millisecond
+
+			failed, entered := make(chan error, 1), make(chan struct{}, 1)
+			server := httptest.NewUnstartedServer(room.within(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
+				if request.Header.Get("Silent") != "" {
+					entered <- struct{}{}
+
+					_, err := io.ReadAll(request.Body)
+					failed <- err
+
+					return
+				}
+
+				body, err := io.ReadAll(request.Body)
+
+				select {
+				case <-request.Context().Done():
+					err = request.Context().Err()
+				case <-time.After(2 * room.readTimeout):
+				}
+
+				_, _ = fmt.Fprintf(out, "%d %v", len(body), err)
+			})))
+			start(server)
+			t.Cleanup(server.Close)
+
+			silence, end := io.Pipe()
+			t.Cleanup(func() { _ = end.Close() })
+
+			silent, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, silence)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			silent.ContentLength = maxAtOnce
+			silent.Header.Set("Silent", "yes")
+
+			go func() {
+				if answer, err := server.Client().Do(silent); err == nil {
+					_ = answer.Body.Close()
+				}
+			}()
+
+			g.Eventually(entered, 5*time.Second).Should(Receive())
+
+			for range 2 { // the second over the same connection
+				answer, err := server.Client().Post(server.URL, "", bytes.NewReader(make([]byte, small)))
+				g.Expect(err).NotTo(HaveOccurred())
+
+				text, err := io.ReadAll(answer.Body)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(answer.Body.Close()).To(Succeed())
+				g.Expect(string(text)).To(Equal(fmt.Sprintf("%d <nil>", small)))
+			}
+
+			g.Expect(failed).To(Receive(MatchError(os.ErrDeadlineExceeded)))
+		})
+	}
 }
