@@ -44,6 +44,9 @@ const (
 
 	// What the collector gets in any case, as a multiple of what lives: a limit must not have it collect without end.
 	leastNumerator, leastDenominator = 4, 3
+
+	// limitStep is the least change of the limit, so that it does not change with every look.
+	limitStep = 4 << 20
 )
 
 // Keeper keeps the memory of the process small while it runs in a manager: it bounds the garbage that lies around, gives back what a burst of
@@ -133,7 +136,7 @@ func (k *Keeper) adapt(log logr.Logger) {
 
 	if wanted := now.wantedLimit(k.limit); wanted != debug.SetMemoryLimit(-1) {
 		debug.SetMemoryLimit(wanted)
-		log.V(2).Info("The collector's limit follows what lives", "limit", wanted)
+		log.V(4).Info("The collector's limit follows what lives", "limit", wanted)
 	}
 }
 
@@ -186,14 +189,18 @@ func (s state) wantedPercent() int {
 	return int(min(maxPercent, room*100/s.live/percentStep*percentStep))
 }
 
-// wantedLimit is the limit, or more if what lives needs more room than that.
+// wantedLimit is the limit, or more, in steps, if what lives needs more room than that.
 func (s state) wantedLimit(limit int64) int64 {
 	least := s.live/leastDenominator*leastNumerator + s.other
-	if least > math.MaxInt64 {
+	if least > math.MaxInt64-limitStep {
 		return math.MaxInt64
 	}
 
-	return max(limit, int64(least))
+	if int64(least) <= limit {
+		return limit
+	}
+
+	return int64((least + limitStep - 1) / limitStep * limitStep)
 }
 
 func read() state {

@@ -81,10 +81,14 @@ func TestWantedLimit(t *testing.T) {
 		limit int64
 		want  int64
 	}{
-		"far below":  {state{live: 100 * mega, other: 20 * mega}, 400 * mega, 400 * mega},
-		"near":       {state{live: 300 * mega, other: 20 * mega}, 400 * mega, 420 * mega},
-		"above":      {state{live: 600 * mega, other: 20 * mega}, 400 * mega, 820 * mega},
-		"beyond all": {state{live: 1 << 63, other: 20 * mega}, 400 * mega, 1<<63 - 1},
+		"far below":               {state{live: 100 * mega, other: 20 * mega}, 400 * mega, 400 * mega},
+		"near":                    {state{live: 300 * mega, other: 20 * mega}, 400 * mega, 420 * mega},
+		"above":                   {state{live: 600 * mega, other: 20 * mega}, 400 * mega, 820 * mega},
+		"a little above":          {state{live: 300 * mega, other: 20*mega + 1}, 400 * mega, 424 * mega},
+		"a little more above":     {state{live: 300 * mega, other: 22 * mega}, 400 * mega, 424 * mega},
+		"a limit that is no step": {state{live: 300 * mega, other: mega}, 401*mega + 7, 401*mega + 7},
+		"just beyond all":         {state{other: 1<<63 - 2}, 400 * mega, 1<<63 - 1},
+		"beyond all":              {state{live: 1 << 63, other: 20 * mega}, 400 * mega, 1<<63 - 1},
 	}
 
 	for name, test := range tests {
