@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -59,39 +58,19 @@ func (r *Room) within(next http.Handler) http.Handler {
 	})
 }
 
-// hurry bounds the time that the body takes to be read, and nothing else: once it is read whole, what is made of it may take its time.
+// hurry bounds the time that the body takes to be read, and nothing else: the deadline ends with the body, as the server goes on to listen
+// whether the client is still there, and with the request.
 func (r *Room) hurry(out http.ResponseWriter, request *http.Request) error {
 	if request.Body == nil || request.Body == http.NoBody {
 		return nil
 	}
 
-	control := http.NewResponseController(out)
-
-	err := control.SetReadDeadline(time.Now().Add(r.readTimeout))
+	err := http.NewResponseController(out).SetReadDeadline(time.Now().Add(r.readTimeout))
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil // no connection that could be slow
 	}
 
-	request.Body = &hurriedBody{request.Body, control}
-
 	return err
-}
-
-// hurriedBody takes the deadline from the connection when it ends: the server goes on to listen whether the client is still there, and would
-// take the deadline for its end. Of a body that did not end, the deadline stays: the server must not wait for the rest either.
-type hurriedBody struct {
-	io.ReadCloser
-
-	control *http.ResponseController
-}
-
-func (b *hurriedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		_ = b.control.SetReadDeadline(time.Time{})
-	}
-
-	return n, err
 }
 
 // How large a spec may be. What is larger fits into no machine's config, which is kept in a Secret of at most 1 MiB, nor does etcd take much
@@ -101,32 +80,52 @@ const (
 	maxValues = 20_000
 )
 
-// checkSize refuses a spec that is too large, before it is looked at.
+// checkSize refuses a spec that is too large, before it is looked at. An update may leave it too large if it is no larger than it was: who
+// has one from before there was a bound must be able to make it smaller step by step.
 func checkSize(request admission.Request) *field.Error {
+	now, fault := sizeOf(request.Object.Raw)
+	if fault != nil {
+		return fault
+	}
+
+	most := size{maxSpec, maxValues}
+
+	if len(request.OldObject.Raw) > 0 && (now.bytes > most.bytes || now.values > most.values) {
+		if before, fault := sizeOf(request.OldObject.Raw); fault == nil {
+			most = size{max(most.bytes, before.bytes), max(most.values, before.values)}
+		}
+	}
+
+	tooLong := func(has int, what string, allowed int) *field.Error {
+		return &field.Error{
+			Type: field.ErrorTypeTooLong, Field: "spec", BadValue: field.OmitValueType{},
+			Detail: fmt.Sprintf("has %d %s, at most %d are allowed: what is larger fits into no machine's config", has, what, allowed),
+		}
+	}
+
+	switch {
+	case now.bytes > most.bytes:
+		return tooLong(now.bytes, "bytes", maxSpec)
+	case now.values > most.values:
+		return tooLong(now.values, "values", maxValues)
+	default:
+		return nil
+	}
+}
+
+// size of a spec.
+type size struct{ bytes, values int }
+
+func sizeOf(raw []byte) (size, *field.Error) {
 	var object struct {
 		Spec json.RawMessage `json:"spec"`
 	}
 
-	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
-		return &field.Error{Type: field.ErrorTypeInvalid, Field: "spec", BadValue: field.OmitValueType{}, Detail: "cannot be read: is no JSON"}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return size{}, &field.Error{Type: field.ErrorTypeInvalid, Field: "spec", BadValue: field.OmitValueType{}, Detail: "cannot be read: is no JSON"}
 	}
 
-	tooLong := func(has int, what string, most int) *field.Error {
-		return &field.Error{
-			Type: field.ErrorTypeTooLong, Field: "spec", BadValue: field.OmitValueType{},
-			Detail: fmt.Sprintf("has %d %s, at most %d are allowed: what is larger fits into no machine's config", has, what, most),
-		}
-	}
-
-	if len(object.Spec) > maxSpec {
-		return tooLong(len(object.Spec), "bytes", maxSpec)
-	}
-
-	if values := countValues(object.Spec); values > maxValues {
-		return tooLong(values, "values", maxValues)
-	}
-
-	return nil
+	return size{len(object.Spec), countValues(object.Spec)}, nil
 }
 
 // countValues counts the values of a JSON text by the commas between them.

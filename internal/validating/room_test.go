@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 // A large request waits, unread, until those before it have been answered; ordinary ones go on beside one that is large.
@@ -133,6 +135,51 @@ func TestRoomIsNotKeptBySilence(t *testing.T) {
 			}
 
 			g.Expect(failed).To(Receive(MatchError(os.ErrDeadlineExceeded)))
+		})
+	}
+}
+
+// What is too large may not become larger, and may become smaller step by step.
+func TestCheckSize(t *testing.T) {
+	object := func(values, letters int) []byte {
+		if values == 0 {
+			return nil
+		}
+
+		return []byte(`{"metadata":{"annotations":{"a":",,,"}},"spec":["` + strings.Repeat("a", letters) + `"` + strings.Repeat(",1", values-1) + `]}`)
+	}
+
+	type spec struct{ values, letters int }
+
+	tests := map[string]struct {
+		before, after spec
+		want          string
+	}{
+		"at most":                       {spec{}, spec{maxValues, 0}, ""},
+		"too many":                      {spec{}, spec{maxValues + 1, 0}, "has 20001 values, at most 20000 are allowed"},
+		"too long":                      {spec{}, spec{1, maxSpec}, "has 1048580 bytes, at most 1048576 are allowed"},
+		"becomes too many":              {spec{maxValues, 0}, spec{maxValues + 1, 0}, "has 20001 values, at most 20000 are allowed"},
+		"fewer, still too many":         {spec{30_000, 0}, spec{29_999, 0}, ""},
+		"as many, still too many":       {spec{30_000, 0}, spec{30_000, 1}, ""},
+		"more, was too many":            {spec{30_000, 0}, spec{30_001, 0}, "has 30001 values, at most 20000 are allowed"},
+		"shorter, still too long":       {spec{1, maxSpec + 10}, spec{1, maxSpec + 9}, ""},
+		"longer, was too long":          {spec{1, maxSpec}, spec{1, maxSpec + 1}, "has 1048581 bytes, at most 1048576 are allowed"},
+		"shorter, but becomes too many": {spec{1, maxSpec + 10}, spec{maxValues + 1, 0}, "has 20001 values, at most 20000 are allowed"},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			request := admission.Request{}
+			request.Object.Raw = object(test.after.values, test.after.letters)
+			request.OldObject.Raw = object(test.before.values, test.before.letters)
+
+			if err := checkSize(request); test.want == "" {
+				g.Expect(err).To(BeNil())
+			} else {
+				g.Expect(err).To(MatchError(ContainSubstring(test.want)))
+			}
 		})
 	}
 }
