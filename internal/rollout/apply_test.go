@@ -97,7 +97,8 @@ func (w *world) whole() {
 	}
 }
 
-// bootstrap makes a cluster of one member. half: the controller is killed before the call.
+// bootstrap has a node start a cluster of one member, which it has some ticks later, or never when what it does is lost. half: the controller
+// is killed before the call.
 func (w *world) bootstrap(machine string, half bool) {
 	if w.own.Record.Machine != machine || w.bundle.Record.Machine != machine {
 		w.against("etcd is bootstrapped on %s without a record in both places", machine)
@@ -113,12 +114,33 @@ func (w *world) bootstrap(machine string, half bool) {
 		return
 	}
 
+	n := w.node(machine)
+
+	if called := n.BootstrapCalled; !called.IsZero() && w.now.Before(called.Add(rollout.BootstrapWait)) {
+		w.against("%s is asked to bootstrap etcd at %s, and again at %s", machine, called, w.now)
+	}
+
+	n.BootstrapCalled, n.starting = w.now, 2
+
+	switch {
+	case w.rng != nil && w.rng.IntN(8) == 0, n.startFails:
+		n.starting = 0
+	case w.rng != nil:
+		n.starting = 1 + w.rng.IntN(6)
+	}
+}
+
+// start has a node's etcd come up that was bootstrapped.
+func (w *world) start(n *node) {
+	if n.starting--; n.starting > 0 {
+		return
+	}
+
 	if w.bootstraps++; w.bootstraps > 1 {
 		w.against("etcd is bootstrapped a second time")
 	}
 
-	n := w.node(machine)
-	n.member, n.data = w.add(n), true
+	n.member, n.data, n.earlier = w.add(n), true, nil // who bootstraps looks first
 
 	m := w.memberBy(n.member)
 	m.learner, m.started = false, true

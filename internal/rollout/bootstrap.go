@@ -3,10 +3,16 @@
 package rollout
 
 import (
+	"time"
+
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
 	"github.com/maesh-dev/ichor/internal/prose"
 )
+
+// BootstrapWait is how long a node that was asked to bootstrap etcd is left alone. It answers at once and has data only after it has pulled an
+// image and started etcd; being asked again in between would stop what it has begun.
+const BootstrapWait = 5 * time.Minute
 
 // bootstrap sees to it that etcd is bootstrapped once, however often the controller is killed and whatever of status is lost. The record
 // is written before the call; a call is made only on the machine of the record, and only while every machine that ever had an address
@@ -74,19 +80,20 @@ func (p *planner) bootstrapOnce() *Decision {
 
 // callAgain calls Bootstrap on the machine of the record: for the first time, or because nobody knows whether the call was made.
 func (p *planner) callAgain(record BootstrapRecord, complete bool) *Decision {
-	if !complete {
-		return do(RecordBootstrap{record}, controlplanev1.PlanRecordingReason, "Etcd is about to be bootstrapped on Machine %s", record.Machine)
-	}
-
 	m := p.machine(record.Machine)
 
 	switch {
-	case m == nil:
+	case m == nil: // a user removes the record from one place after the other: it is not copied back
 		return wait(controlplanev1.PlanBootstrapMachineGoneReason,
 			"Etcd was to be bootstrapped on Machine %s, which does not exist any more. If nothing of it is left, remove the annotation %s from TalosControlPlane %s and from the Secret of the cluster's bundle; etcd is then bootstrapped on another machine",
 			record.Machine, controlplanev1.BootstrapAnnotation, p.ControlPlane.Name)
+	case !complete:
+		return do(RecordBootstrap{record}, controlplanev1.PlanRecordingReason, "Etcd is about to be bootstrapped on Machine %s", record.Machine)
 	case m.Deletion != nil:
 		return nil // leave lets it go, and then the user is asked
+	case !m.BootstrapCalled.IsZero() && p.Now.Before(m.BootstrapCalled.Add(BootstrapWait)):
+		return wait(controlplanev1.PlanBootstrappingReason,
+			"Machine %s was asked to bootstrap etcd and is starting it; if it still has no etcd data after %s it is asked again", m.Name, minutes(BootstrapWait))
 	}
 
 	if d := p.unproven(); d != nil {
@@ -95,6 +102,11 @@ func (p *planner) callAgain(record BootstrapRecord, complete bool) *Decision {
 
 	if !m.empty() {
 		return wait(controlplanev1.PlanWaitingForMachineReason, "Machine %s, on which etcd is to be bootstrapped, has not come up: %s", m.Name, m.notUp())
+	}
+
+	if !m.BootstrapCalled.IsZero() {
+		return do(Bootstrap{m.Name}, controlplanev1.PlanBootstrappingReason,
+			"Machine %s was asked to bootstrap etcd more than %s ago and says that it has no etcd data, as every other that has had an address: it is asked again", m.Name, minutes(BootstrapWait))
 	}
 
 	return do(Bootstrap{m.Name}, controlplanev1.PlanBootstrappingReason, "Every machine that has had an address says that it has no etcd data: etcd is bootstrapped on Machine %s", m.Name)

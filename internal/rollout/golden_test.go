@@ -236,8 +236,21 @@ func TestTranscripts(t *testing.T) {
 			s.say("a user deletes Machine cp01 before etcd is bootstrapped on it")
 			s.userDeletes(s.node("cp01"))
 			s.until(controlplanev1.PlanBootstrapMachineGoneReason)
-			s.say("the user removes the records")
-			s.own, s.bundle = rollout.BootstrapMark{}, rollout.BootstrapMark{}
+			s.say("the user removes the record from the control plane")
+			s.own = rollout.BootstrapMark{}
+			s.steps(3)
+			s.say("and then the one from the Secret")
+			s.bundle = rollout.BootstrapMark{}
+			s.until(upToDate)
+		}},
+		"etcd does not start after it was bootstrapped": {1, rolling, func(s *transcript) {
+			s.step()
+			s.node("cp01").startFails = true
+			s.say("what Machine cp01 does after Bootstrap will be lost")
+			s.untilAction("Bootstrap")
+			s.steps(4)
+			s.say("the next time it will not")
+			s.node("cp01").startFails = false
 			s.until(upToDate)
 		}},
 		"the whole control plane is deleted": {3, rolling, func(s *transcript) {

@@ -19,7 +19,8 @@ import (
 	"github.com/maesh-dev/ichor/internal/etcd"
 )
 
-// MachineOf is what the stored objects say of a machine. Left to the observer are Operation, LeaveFailed, ForwardFailed and Etcd.
+// MachineOf is what the stored objects say of a machine. Left to the observer are Operation, LeaveFailed, ForwardFailed,
+// BootstrapCalled and Etcd.
 // controlPlane is the UID of the TalosControlPlane.
 //
 // An annotation of ours that cannot be read is an error: it holds what a decision may need, and a person has changed it.

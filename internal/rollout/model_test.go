@@ -77,7 +77,9 @@ type node struct {
 	member            etcd.MemberID
 	leaveFails        bool
 	forwardFails      bool
-	ill               int // ticks since it was last well
+	startFails        bool // it answers Bootstrap, and nothing comes of it
+	starting          int  // ticks until the etcd that was bootstrapped has data
+	ill               int  // ticks since it was last well
 
 	// earlier is what it said before the last tick. It is gone once something has been done.
 	earlier *etcd.View
@@ -231,7 +233,9 @@ func (w *world) tickNode(n *node) {
 		}
 	}
 
-	if n.up {
+	if n.up && n.starting > 0 {
+		w.start(n)
+	} else if n.up {
 		w.join(n)
 	}
 
@@ -330,7 +334,7 @@ func (w *world) move(ticks func() int) {
 
 	for _, n := range w.nodes {
 		n.NodeName, n.Addresses, n.earlier = "", nil, nil
-		n.LeaveFailed, n.ForwardFailed = false, false
+		n.LeaveFailed, n.ForwardFailed, n.BootstrapCalled = false, false, time.Time{}
 		n.forgotten = ticks()
 	}
 }

@@ -177,10 +177,18 @@ func interleave(seed uint64, h *history) (ending, fault string) {
 			w.settled()
 
 			return d.Reason, strings.Join(w.broken, "; ")
-		case d.Reason == controlplanev1.PlanBootstrapMachineGoneReason && w.bootstraps == 0:
-			h.add("a user does what the message says: the records are removed")
+		case d.Reason == controlplanev1.PlanBootstrapMachineGoneReason && w.nothingLeft():
+			h.add("a user does what the message says: a record is removed, and then the other")
 
-			w.own, w.bundle = rollout.BootstrapMark{}, rollout.BootstrapMark{}
+			if w.own.Set && (seed%2 == 0 || !w.bundle.Set) {
+				w.own = rollout.BootstrapMark{}
+			} else {
+				w.bundle = rollout.BootstrapMark{}
+			}
+
+			if !w.own.Set && !w.bundle.Set { // whoever deletes the only machine while its etcd starts begins anew
+				w.members, w.list, w.leader, w.bootstraps = nil, nil, 0, 0
+			}
 		case !asked(d):
 			questions = 0
 		default:
@@ -202,6 +210,11 @@ func interleave(seed uint64, h *history) (ending, fault string) {
 	}
 
 	return "", "it does not end"
+}
+
+// nothingLeft is true when no machine has anything of an etcd that was bootstrapped.
+func (w *world) nothingLeft() bool {
+	return !slices.ContainsFunc(w.nodes, func(n *node) bool { return n.data })
 }
 
 // asked is true when a decision waits for a person.

@@ -127,6 +127,9 @@ type Machine struct {
 	// then leaves as the leader: etcd elects another.
 	ForwardFailed bool
 
+	// BootstrapCalled is when its node was last asked to bootstrap etcd and may have begun, as far as the observer remembers. Zero: never.
+	BootstrapCalled time.Time
+
 	// Etcd is what its node says of etcd.
 	Etcd etcd.View
 }

@@ -39,6 +39,9 @@ type plane struct {
 	leaveFailed map[types.UID]bool
 	forwards    map[types.UID]int
 
+	// bootstraps are when Machines were asked to bootstrap etcd and may have begun.
+	bootstraps map[types.UID]time.Time
+
 	// settled is true when there was nothing to do the last time.
 	settled bool
 }
@@ -63,7 +66,10 @@ func (m *memory) of(key types.NamespacedName, uid types.UID) *plane {
 		return p
 	}
 
-	p := &plane{uid: uid, views: map[types.UID]view{}, orphans: map[etcd.MemberID]time.Time{}, leaveFailed: map[types.UID]bool{}, forwards: map[types.UID]int{}}
+	p := &plane{
+		uid: uid, views: map[types.UID]view{}, orphans: map[etcd.MemberID]time.Time{},
+		leaveFailed: map[types.UID]bool{}, forwards: map[types.UID]int{}, bootstraps: map[types.UID]time.Time{},
+	}
 	m.planes[key] = p
 
 	return p
@@ -101,6 +107,12 @@ func (p *plane) keep(there map[types.UID]bool) {
 	for uid := range p.forwards {
 		if !there[uid] {
 			delete(p.forwards, uid)
+		}
+	}
+
+	for uid := range p.bootstraps {
+		if !there[uid] {
+			delete(p.bootstraps, uid)
 		}
 	}
 }

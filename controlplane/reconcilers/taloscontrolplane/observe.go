@@ -372,6 +372,7 @@ func (o *observation) readMachines() {
 		// A machine of another bootstrap provider has no Talos that is ours.
 		out.Orphan = out.Orphan && hasTalosConfig(m.object)
 		out.LeaveFailed = o.plane.leaveFailed[m.object.UID]
+		out.BootstrapCalled = o.plane.bootstraps[m.object.UID]
 		out.ForwardFailed = o.plane.forwards[m.object.UID] >= maxForwards
 		o.snapshot.Machines = append(o.snapshot.Machines, out)
 	}

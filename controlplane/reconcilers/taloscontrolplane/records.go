@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +80,12 @@ func (r *Reconciler) changeControlPlane(ctx context.Context, seen *observation, 
 	return nil
 }
 
+// notBegun are the errors after which a node has certainly not begun to bootstrap etcd.
+var notBegun = []error{
+	talos.ErrNoAddress, talos.ErrForeign, talos.ErrAnotherNode, talos.ErrMaintenance, talos.ErrRefused, talos.ErrClock,
+	talos.ErrNotReady, talos.ErrNotFound, talos.ErrPrecondition, talos.ErrUnsupported,
+}
+
 // bootstrap calls Bootstrap, after a last look at what is stored now: no cache may be behind in this.
 func (r *Reconciler) bootstrap(ctx context.Context, seen *observation, machine string) error {
 	tcp := &controlplanev1.TalosControlPlane{}
@@ -94,12 +101,29 @@ func (r *Reconciler) bootstrap(ctx context.Context, seen *observation, machine s
 		return errors.New("bootstrap etcd: the control plane has changed meanwhile")
 	}
 
-	// Data that is there already is that of an earlier call: the record was the machine's then, too.
-	if err := seen.nodes.Bootstrap(ctx, machine); !errors.Is(err, talos.ErrAlreadyExists) {
+	return r.callBootstrap(ctx, seen, machine)
+}
+
+// callBootstrap remembers when it called. Whoever says that it has begun, or does not say, is not asked again soon: a second call would stop
+// the etcd that the first one starts.
+func (r *Reconciler) callBootstrap(ctx context.Context, seen *observation, machine string) error {
+	m, err := seen.machine(machine)
+	if err != nil {
 		return err
 	}
 
-	return nil
+	err = seen.nodes.Bootstrap(ctx, machine)
+
+	if !slices.ContainsFunc(notBegun, func(certain error) bool { return errors.Is(err, certain) }) {
+		seen.plane.bootstraps[m.object.UID] = r.Clock.Now()
+	}
+
+	// Data that is there already is that of an earlier call: the record was the machine's then, too.
+	if errors.Is(err, talos.ErrAlreadyExists) {
+		return nil
+	}
+
+	return err
 }
 
 func (r *Reconciler) leaveEtcd(ctx context.Context, seen *observation, action rollout.LeaveEtcd) error {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"testing"
+	"time"
+
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/rollout"
+)
+
+// TestBootstrapAgain is about two machines without etcd data, and a record that names cp01 in one place or both.
+func TestBootstrapAgain(t *testing.T) {
+	t.Parallel()
+
+	called := func(ago time.Duration) func(*rollout.Snapshot) {
+		return func(s *rollout.Snapshot) { s.Machines[0].BootstrapCalled = s.Now.Add(-ago) }
+	}
+
+	vanished := func(s *rollout.Snapshot) { s.Machines = s.Machines[1:] }
+
+	cases := map[string]struct {
+		own, bundle  bool
+		change       func(*rollout.Snapshot)
+		name, reason string
+	}{
+		"never called":             {true, true, func(*rollout.Snapshot) {}, "Bootstrap", controlplanev1.PlanBootstrappingReason},
+		"called a moment ago":      {true, true, called(time.Second), "Wait", controlplanev1.PlanBootstrappingReason},
+		"called nearly 5 min. ago": {true, true, called(rollout.BootstrapWait - 1), "Wait", controlplanev1.PlanBootstrappingReason},
+		"called 5 minutes ago":     {true, true, called(rollout.BootstrapWait), "Bootstrap", controlplanev1.PlanBootstrappingReason},
+		"called, and now it does not answer": {true, true, func(s *rollout.Snapshot) {
+			called(time.Minute)(s)
+			s.Machines[0].Etcd = etcd.View{Problem: "no answer"}
+		}, "Wait", controlplanev1.PlanBootstrappingReason},
+		"called long ago, and now it does not answer": {true, true, func(s *rollout.Snapshot) {
+			called(time.Hour)(s)
+			s.Machines[0].Etcd = etcd.View{Problem: "no answer"}
+		}, "Wait", controlplanev1.PlanBootstrapUnprovenReason},
+		"only on the control plane":                          {true, false, func(*rollout.Snapshot) {}, "RecordBootstrap", controlplanev1.PlanRecordingReason},
+		"only on the Secret":                                 {false, true, func(*rollout.Snapshot) {}, "RecordBootstrap", controlplanev1.PlanRecordingReason},
+		"the machine is gone":                                {true, true, vanished, "Wait", controlplanev1.PlanBootstrapMachineGoneReason},
+		"the machine is gone, removed from the Secret":       {true, false, vanished, "Wait", controlplanev1.PlanBootstrapMachineGoneReason},
+		"the machine is gone, removed from the controlplane": {false, true, vanished, "Wait", controlplanev1.PlanBootstrapMachineGoneReason},
+		"the machine is gone, removed from both":             {false, false, vanished, "RecordBootstrap", controlplanev1.PlanRecordingReason},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := settled(2)
+			uninitialized(&s)
+
+			mark := rollout.BootstrapMark{Set: true, Record: rollout.BootstrapRecord{Machine: "cp01"}}
+			if tc.own {
+				s.ControlPlane.Bootstrap = mark
+			}
+
+			if tc.bundle {
+				s.ControlPlane.BundleBootstrap = mark
+			}
+
+			for i := range s.Machines {
+				strange(&s, i)
+				s.Machines[i].AddressRecorded = true
+			}
+
+			tc.change(&s)
+
+			if d := rollout.Plan(s); rollout.Name(d.Action) != tc.name || d.Reason != tc.reason {
+				t.Errorf("%s %s, want %s %s: %s", rollout.Name(d.Action), d.Reason, tc.name, tc.reason, d.Message)
+			}
+		})
+	}
+}
