@@ -99,6 +99,10 @@ func orphansOf(cluster etcd.Cluster) []etcd.MemberID {
 	return out
 }
 
+// NeedsNodes says whether a decision may depend on the Nodes of the workload cluster: when an etcd member is on no Machine for certain, it may
+// be on one of them.
+func NeedsNodes(s Snapshot) bool { return len(EtcdOf(s).Unowned()) > 0 }
+
 // stranger is a member that certainly belongs to no machine but perhaps to those that are excused. When members are left over and that
 // cannot be said, doubt says why.
 func (p *planner) stranger(excused func(name string) bool) (member *etcd.MemberState, doubt string) {

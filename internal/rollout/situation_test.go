@@ -56,6 +56,11 @@ var situations = map[string]func(*rollout.Snapshot){
 	"another machine's node answers at its address": unanswered("the node that answers at 10.0.0.3 is that of another machine"),
 	"its node has the certificate of another authority": unanswered(
 		"the node that answers has a certificate of another authority: it is not a node of this cluster"),
+	"it is silent, and its member has only its address": func(s *rollout.Snapshot) {
+		unanswered("no answer within 10s")(s)
+		everywhere(s, func(m *etcd.Member) { m.Name = "talos-w9x-yz1" })
+		s.Machines[2].RecordedMembers, s.Machines[2].AddressRecorded, s.Machines[2].NodeName = nil, true, ""
+	},
 	"it has no address any more": func(s *rollout.Snapshot) {
 		s.Machines[2].Etcd, s.Machines[2].Conditions, s.Machines[2].Addresses = etcd.View{Problem: "the Machine has no address"}, unknown, nil
 	},
@@ -150,6 +155,13 @@ func TestSituations(t *testing.T) {
 				t.Errorf("%s: %s: nobody looks again", name, want)
 			}
 
+			blind := s
+			blind.Nodes = rollout.Nodes{}
+
+			if again := rollout.Plan(blind); again.Message != d.Message && !rollout.NeedsNodes(s) {
+				t.Errorf("%s: %s: %q, and without the Nodes, which nobody would read, %q", name, want, d.Message, again.Message)
+			}
+
 			slices.Reverse(s.Machines)
 
 			if again := rollout.Plan(s); again.Message != d.Message {
@@ -169,6 +181,37 @@ func word(m etcd.MemberState) string {
 	}
 
 	return m.Problem
+}
+
+// TestNodesAreReadForOneThatGoes has a member that matches the Machine which goes by its address only be removed: nobody else can tell whose it is.
+func TestNodesAreReadForOneThatGoes(t *testing.T) {
+	t.Parallel()
+
+	s := settled(3)
+	if rollout.NeedsNodes(s) {
+		t.Error("the Nodes are read while all is well")
+	}
+
+	situations["it is silent, and its member has only its address"](&s)
+	leaving(&s, 2, stages[3])
+
+	if orphans := rollout.Orphans(s); len(orphans) > 0 {
+		t.Fatalf("members %v are orphans: they match no Machine", orphans)
+	}
+
+	if !rollout.NeedsNodes(s) {
+		t.Error("the Nodes are not read")
+	}
+
+	if d, want := rollout.Plan(s), (rollout.RemoveEtcdMember{Machine: "cp03", Member: 3, Through: "cp02"}); d.Action != want {
+		t.Errorf("with the Nodes: %#v: %s", d.Action, d.Message)
+	}
+
+	s.Nodes = rollout.Nodes{}
+
+	if d := rollout.Plan(s); d.Reason != controlplanev1.PlanEtcdUnaccountedReason {
+		t.Errorf("without the Nodes: %s: %s", d.Reason, d.Message)
+	}
 }
 
 // TestOneAlarmIsOneMembers has an alarm at one member, as etcd's Status repeats it at each, cost one member and no more.

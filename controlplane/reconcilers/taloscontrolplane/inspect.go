@@ -42,11 +42,10 @@ func (r *Reconciler) inspect(ctx context.Context, seen *observation, now bool) {
 		}
 	}
 
-	orphans := rollout.Orphans(seen.snapshot)
-	seen.plane.note(orphans, seen.snapshot.Now)
+	seen.plane.note(rollout.Orphans(seen.snapshot), seen.snapshot.Now)
 	seen.snapshot.Orphans = seen.plane.orphans
 
-	if len(orphans) > 0 && seen.cluster != nil {
+	if seen.cluster != nil && rollout.NeedsNodes(seen.snapshot) {
 		seen.snapshot.Nodes = r.workloadNodes(ctx, seen)
 	}
 
@@ -110,7 +109,7 @@ func (r *Reconciler) ask(ctx context.Context, seen *observation) {
 	}
 }
 
-// workloadNodes are the Nodes of the cluster, read only when an etcd member is on no Machine: it may be on one of them.
+// workloadNodes are the Nodes of the cluster, read only when a decision may depend on them.
 func (r *Reconciler) workloadNodes(ctx context.Context, seen *observation) rollout.Nodes {
 	nodes, err := workload.Nodes(ctx, r.ClusterCache, seen.plane.cluster)
 	if err != nil {
