@@ -18,8 +18,9 @@ const (
 	// operationBound is how long a node may take for what it does at once.
 	operationBound = 15 * time.Second
 
-	// leaveBound is how long it may take to leave etcd. Talos tries for minutes while the cluster is not well; it is asked again instead.
-	leaveBound = time.Minute
+	// leaveBound is how long it may take to leave etcd. Talos tries for minutes while the cluster is not well; it is asked again instead. It
+	// leaves time in a reconcile, which has a minute, to find the node before and to prove and report what came of it after.
+	leaveBound = 25 * time.Second
 )
 
 // Bootstrap makes the node of a machine the first member of a new etcd cluster. It is called only when the node has proved that it has no etcd

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -110,6 +112,28 @@ func TestConnectionsAreReusedAndReplaced(t *testing.T) {
 	w.nodes[0].SetFaults(talossim.Faults{ClockSkew: half})
 	w.Expect(w.observe(w.nodes[0]).Err).NotTo(HaveOccurred())
 	w.Expect(first.ConnectionTo(w.nodes[0].Address()+":50000")).NotTo(BeIdenticalTo(one), "its certificate is about to expire")
+}
+
+// TestRefusedCallsLeaveTheConnection is about a node that answers that a reader may not ask something, as an older Talos does: the connection on
+// which it has answered is a good one.
+func TestRefusedCallsLeaveTheConnection(t *testing.T) {
+	t.Parallel()
+
+	w := newWorld(t, talos.Options{})
+	w.growBare(1)
+	w.Expect(w.observe(w.nodes[0]).Err).NotTo(HaveOccurred())
+
+	address := w.nodes[0].Address() + ":50000"
+	one := w.client().ConnectionTo(address)
+
+	w.nodes[0].FailNext("ServiceList", status.Error(codes.PermissionDenied, "not authorized"))
+	w.Expect(w.observe(w.nodes[0]).Gaps).To(ContainElement(ContainSubstring("not authorized")))
+	w.Expect(w.client().ConnectionTo(address)).To(BeIdenticalTo(one))
+
+	// Who is not known at all may be on a connection with a certificate that is of no use any more.
+	w.nodes[0].FailNext("ServiceList", status.Error(codes.Unauthenticated, "who is it"))
+	w.Expect(w.observe(w.nodes[0]).Gaps).To(ContainElement(ContainSubstring("who is it")))
+	w.Expect(w.client().ConnectionTo(address)).NotTo(BeIdenticalTo(one))
 }
 
 // TestRotation is about another authority: the connections of before are closed, and a node that has not changed over is told.

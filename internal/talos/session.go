@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/role"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 )
 
@@ -202,7 +203,8 @@ func (s *session) ask(ctx context.Context, call func(context.Context) error) err
 	return s.call(ctx, s.nodes.cluster.timeout/2, call)
 }
 
-// call makes one call within a bound and classifies its error. A connection that failed is not used again.
+// call makes one call within a bound and classifies its error. A connection that failed is not used again; one on which the node has answered
+// did not fail, also when the answer is that this call is not allowed.
 func (s *session) call(ctx context.Context, bound time.Duration, call func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(s.outgoing(ctx), bound)
 	defer cancel()
@@ -213,11 +215,10 @@ func (s *session) call(ctx context.Context, bound time.Duration, call func(conte
 	}
 
 	failed := classify(ctx, err, s.conn.trace.failure(), s.way)
+	refused := errors.Is(failed, ErrRefused) && codeOf(err) != codes.PermissionDenied
 
-	for _, class := range []error{ErrUnreachable, ErrSlow, ErrForeign, ErrClock, ErrRefused, ErrNotReady} {
-		if errors.Is(failed, class) {
-			s.nodes.cluster.discard(s.conn, s.way.dial)
-		}
+	if refused || slices.ContainsFunc([]error{ErrUnreachable, ErrSlow, ErrForeign, ErrClock, ErrNotReady}, func(class error) bool { return errors.Is(failed, class) }) {
+		s.nodes.cluster.discard(s.conn, s.way.dial)
 	}
 
 	return failed
