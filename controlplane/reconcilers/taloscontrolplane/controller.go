@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -90,6 +91,9 @@ type Reconciler struct {
 	applied  *appliedCache
 
 	authorities *authorityCache
+
+	// retries says when to try again what failed.
+	retries workqueue.TypedRateLimiter[client.ObjectKey]
 }
 
 // deferrer holds the next reconcile back until the cache has seen a write. It is Cluster API's controller.
@@ -107,6 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, tcp); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(req.NamespacedName)
+			r.retries.Forget(req.NamespacedName)
 		}
 
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -133,6 +138,44 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues("Cluster", klog.KObj(cluster)))
 	}
 
+	result, err := r.step(ctx, cluster, tcp)
+
+	return r.again(ctx, req.NamespacedName, result, err), nil
+}
+
+// retryPause is how long to wait after the first failure. Each further one doubles it, up to the interval at which nodes are polled.
+const retryPause = time.Second
+
+// newRetries makes what says when to try again.
+func newRetries(longest time.Duration) workqueue.TypedRateLimiter[client.ObjectKey] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[client.ObjectKey](min(retryPause, longest), longest)
+}
+
+// again is when to look again. A failure brings that forward and never puts it off for longer than nodes are polled at: one label that cannot
+// be written must not keep health and rollouts from going on. So it is not for the queue, which would wait ever longer.
+func (r *Reconciler) again(ctx context.Context, key client.ObjectKey, result ctrl.Result, fault error) ctrl.Result {
+	if fault == nil {
+		r.retries.Forget(key)
+
+		return result
+	}
+
+	if _, waits := errors.AsType[*notYetError](fault); waits {
+		ctrl.LoggerFrom(ctx).Info("It is tried again", "why", fault.Error())
+	} else {
+		ctrl.LoggerFrom(ctx).Error(fault, "Something failed, and is tried again")
+	}
+
+	pause := r.retries.When(key)
+	if result.RequeueAfter > afterAction {
+		pause = min(pause, result.RequeueAfter)
+	}
+
+	return ctrl.Result{RequeueAfter: pause}
+}
+
+// step looks at the control plane, decides, does the one thing that was decided, and reports.
+func (r *Reconciler) step(ctx context.Context, cluster *clusterv1.Cluster, tcp *controlplanev1.TalosControlPlane) (ctrl.Result, error) {
 	seen, err := r.observe(ctx, cluster, tcp)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)

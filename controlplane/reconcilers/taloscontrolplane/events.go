@@ -3,6 +3,8 @@
 package taloscontrolplane
 
 import (
+	"errors"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,7 +25,7 @@ const actionKubeconfig = "KeepKubeconfig"
 
 // recordAction tells what was done, once for each time that it is done. What is merely noted down is no news.
 func (r *Reconciler) recordAction(seen *observation, decision rollout.Decision, fault error) {
-	if apierrors.IsConflict(fault) {
+	if _, waits := errors.AsType[*notYetError](fault); waits || apierrors.IsConflict(fault) {
 		return
 	}
 

@@ -17,7 +17,12 @@ import (
 // kubeconfig; without it the API server of a new cluster would never be found to answer.
 func (r *Reconciler) execute(ctx context.Context, seen *observation, decision rollout.Decision) error {
 	if !acts(decision.Action) {
-		return r.settle(ctx, seen)
+		err := r.settle(ctx, seen)
+		if err != nil && !apierrors.IsConflict(err) {
+			counted(actionSettle, err)
+		}
+
+		return err
 	}
 
 	ctrl.LoggerFrom(ctx).Info(decision.Message, "action", rollout.Name(decision.Action), "reason", decision.Reason)
@@ -27,6 +32,9 @@ func (r *Reconciler) execute(ctx context.Context, seen *observation, decision ro
 
 	return err
 }
+
+// actionSettle is, in the metric of actions, what is done when nothing else is. Only its failures count.
+const actionSettle = "Settle"
 
 // settle sees to what may change at any time.
 func (r *Reconciler) settle(ctx context.Context, seen *observation) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,12 +80,43 @@ func (r *Reconciler) createNamed(ctx context.Context, seen *observation, action 
 	}
 
 	if err != nil {
-		return r.cleanUp(ctx, err, config, infrastructure)
+		return r.notMade(ctx, seen, err, name, config, infrastructure)
 	}
 
 	r.deferrer.DeferNextReconcileUntilCacheUpToDate(tcp, machineGVK, made.GetResourceVersion())
 
 	return nil
+}
+
+// lookBound is how long the last look at a Machine may take that could not be made. The reconcile's own time may be over by then.
+const lookBound = 5 * time.Second
+
+// notMade cleans up after a Machine that could not be made. One whose making was not answered may exist, or be made yet: what belongs to it is
+// left then, and the sweep removes it when it is old.
+func (r *Reconciler) notMade(ctx context.Context, seen *observation, first error, name string, objects ...client.Object) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookBound)
+	defer cancel()
+
+	machine := &clusterv1.Machine{}
+
+	switch err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: seen.controlPlane.Namespace, Name: name}, machine); {
+	case err == nil && metav1.IsControlledBy(machine, seen.controlPlane):
+		r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.controlPlane, machineGVK, machine.ResourceVersion)
+
+		return nil
+	case apierrors.IsNotFound(err) && answered(first):
+		return r.cleanUp(ctx, first, objects...)
+	default:
+		return first
+	}
+}
+
+// answered says whether the API server has refused something, rather than not said what came of it.
+func answered(err error) bool {
+	_, said := errors.AsType[*apierrors.StatusError](err)
+
+	// What is not of the API server itself is a proxy's before it.
+	return said && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
 // maxNames is how many names are tried. With one random part in it, hardly ever a second is needed.

@@ -118,13 +118,22 @@ func (r *Reconciler) callBootstrap(ctx context.Context, seen *observation, machi
 		seen.plane.bootstraps[m.object.UID] = r.Clock.Now()
 	}
 
-	// Data that is there already is that of an earlier call: the record was the machine's then, too.
-	if errors.Is(err, talos.ErrAlreadyExists) {
+	switch {
+	case errors.Is(err, talos.ErrAlreadyExists):
+		// Data that is there already is that of an earlier call: the record was the machine's then, too.
 		return nil
+	case errors.Is(err, talos.ErrNotReady):
+		return &notYetError{err}
+	default:
+		return err
 	}
-
-	return err
 }
+
+// notYetError is what a node cannot do yet and will be able to without anybody's doing, as when its time is not in sync: the plan says so, and
+// nothing has failed.
+type notYetError struct{ error }
+
+func (e *notYetError) Unwrap() error { return e.error }
 
 func (r *Reconciler) leaveEtcd(ctx context.Context, seen *observation, action rollout.LeaveEtcd) error {
 	m, err := seen.machine(action.Machine)

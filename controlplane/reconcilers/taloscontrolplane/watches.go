@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return errors.New("taloscontrolplane: Client, APIReader, Metadata, Recorder, Secrets, ClusterCache, Talos, Clock, GracePeriod, HealthInterval and PollInterval must be set")
 	}
 
-	r.memory, r.applied = newMemory(), newAppliedCache()
+	r.memory, r.applied, r.retries = newMemory(), newAppliedCache(), newRetries(r.PollInterval)
 	r.authorities = &authorityCache{metadata: r.Metadata, live: r.APIReader, read: lru.New(maxAuthorities)}
 
 	var err error
