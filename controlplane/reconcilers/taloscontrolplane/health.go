@@ -3,6 +3,7 @@
 package taloscontrolplane
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,6 +53,7 @@ func (r *Reconciler) judge(seen *observation) {
 	}
 
 	members := rollout.EtcdOf(seen.snapshot)
+	mute := seen.muteFor()
 
 	for i, m := range seen.machines {
 		out := &seen.snapshot.Machines[i]
@@ -63,10 +65,15 @@ func (r *Reconciler) judge(seen *observation) {
 
 		last, asked := seen.plane.views[m.object.UID]
 		asked = asked && seen.nodes != nil
-		now := health(out.Name, last.node, asked, members)
+		now := health(out.Name, seen.answerOf(last, asked), members)
+
+		silent := mute
+		if asked {
+			silent = last.silent(seen.snapshot.Now)
+		}
 
 		for _, each := range now {
-			conditions.Set(m.object, r.graced(each, conditions.Get(m.stored, each.Type), last, asked, seen.snapshot.Now))
+			conditions.Set(m.object, r.graced(each, conditions.Get(m.stored, each.Type), silent))
 		}
 
 		// Who is out of reach for a short time is not unhealthy, and yet no other is to be disturbed meanwhile.
@@ -86,14 +93,43 @@ func replace(all []metav1.Condition, by metav1.Condition) {
 	}
 }
 
+// muteFor is for how long nobody has been able to ask the nodes, and zero when somebody can. It counts from the first reconcile that finds it
+// so.
+func (o *observation) muteFor() time.Duration {
+	switch {
+	case o.nodes != nil:
+		o.plane.mute = time.Time{}
+
+		return 0
+	case o.plane.mute.IsZero():
+		o.plane.mute = o.snapshot.Now
+	}
+
+	return o.snapshot.Now.Sub(o.plane.mute)
+}
+
+// answerOf is what a node has said, or why it has said nothing.
+func (o *observation) answerOf(last view, asked bool) talos.Node {
+	switch {
+	case asked:
+		return last.node
+	case o.disconnected != "":
+		return talos.Node{Err: fmt.Errorf("the nodes cannot be asked: %s", o.disconnected)}
+	case o.nodes == nil && o.secretsFault != nil:
+		return talos.Node{Err: fmt.Errorf("the nodes cannot be asked: see the condition %s of the TalosControlPlane", controlplanev1.CertificatesAvailableCondition)}
+	default:
+		return talos.Node{Err: errors.New("the node has not been asked yet")}
+	}
+}
+
 // graced leaves a condition as it was as long as the node has not been out of reach for longer than the grace period.
-func (r *Reconciler) graced(now metav1.Condition, before *metav1.Condition, last view, asked bool, at time.Time) metav1.Condition {
+func (r *Reconciler) graced(now metav1.Condition, before *metav1.Condition, silent time.Duration) metav1.Condition {
 	never := before == nil || before.Reason == controlplanev1.MachineNotInspectedReason
 
 	switch {
 	case now.Reason != controlplanev1.MachineNotInspectedReason, never:
 		return now
-	case !asked, last.silent(at) <= r.GracePeriod:
+	case silent <= r.GracePeriod:
 		return *before
 	default:
 		now.Reason = controlplanev1.MachineConnectionDownReason
@@ -103,12 +139,9 @@ func (r *Reconciler) graced(now metav1.Condition, before *metav1.Condition, last
 }
 
 // health is what a node says of its machine, or that it says nothing.
-func health(name string, node talos.Node, asked bool, members etcd.Cluster) []metav1.Condition {
-	if !asked || node.Err != nil {
-		message := "The node has not been asked yet"
-		if asked {
-			message = sentence(node.Err.Error())
-		}
+func health(name string, node talos.Node, members etcd.Cluster) []metav1.Condition {
+	if node.Err != nil {
+		message := sentence(prose.Shorten(node.Err.Error()))
 
 		out := make([]metav1.Condition, 0, len(readinessGates))
 		for _, gate := range readinessGates {

@@ -9,9 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/rollout"
 	"github.com/maesh-dev/ichor/internal/talos"
 )
 
@@ -107,7 +111,7 @@ func TestHealth(t *testing.T) {
 			}
 
 			got := said{}
-			for _, c := range health("cp-1", node, true, members) {
+			for _, c := range health("cp-1", node, members) {
 				got[c.Type] = string(c.Status) + " " + c.Reason + ": " + c.Message
 			}
 
@@ -120,9 +124,7 @@ func TestHealth(t *testing.T) {
 
 // A node that is out of reach changes nothing until the grace period is over.
 func TestGrace(t *testing.T) {
-	begin := time.Unix(1000, 0)
 	r := &Reconciler{GracePeriod: time.Minute}
-	silence := errors.New("machine cp-1: connection refused")
 	before := &metav1.Condition{Type: "X", Status: metav1.ConditionTrue, Reason: controlplanev1.MachineHealthyReason}
 	never := &metav1.Condition{Type: "X", Status: metav1.ConditionUnknown, Reason: controlplanev1.MachineNotInspectedReason}
 	now := unknown("X", controlplanev1.MachineNotInspectedReason, "Machine cp-1: connection refused")
@@ -131,25 +133,66 @@ func TestGrace(t *testing.T) {
 	tests := map[string]struct {
 		now    metav1.Condition
 		before *metav1.Condition
-		last   view
-		asked  bool
-		after  time.Duration
+		silent time.Duration
 		want   string
 	}{
-		"an answer counts at once":        {bad, before, view{heard: begin}, true, 0, "False NotHealthy"},
-		"silent for a while":              {now, before, view{node: talos.Node{Err: silence}, heard: begin}, true, time.Minute, "True Healthy"},
-		"silent for too long":             {now, before, view{node: talos.Node{Err: silence}, heard: begin}, true, time.Minute + 1, "Unknown ConnectionDown"},
-		"not asked since the restart":     {now, before, view{}, false, time.Hour, "True Healthy"},
-		"never answered, for a long time": {now, never, view{node: talos.Node{Err: silence}, heard: begin}, true, time.Hour, "Unknown NotInspected"},
-		"never said anything":             {now, nil, view{node: talos.Node{Err: silence}, heard: begin}, true, 0, "Unknown NotInspected"},
+		"an answer counts at once":        {bad, before, 0, "False NotHealthy"},
+		"silent for a while":              {now, before, time.Minute, "True Healthy"},
+		"silent for too long":             {now, before, time.Minute + 1, "Unknown ConnectionDown"},
+		"never answered, for a long time": {now, never, time.Hour, "Unknown NotInspected"},
+		"never said anything":             {now, nil, 0, "Unknown NotInspected"},
 	}
 
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := r.graced(test.now, test.before, test.last, test.asked, begin.Add(test.after))
+			got := r.graced(test.now, test.before, test.silent)
 			if diff := cmp.Diff(test.want, string(got.Status)+" "+got.Reason); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// When the way to the nodes is lost the conditions stay for the grace period, and say then that nobody knows, and why.
+func TestNobodyCanAsk(t *testing.T) {
+	const why = "cluster prod: spec.acceptedCAsSecretRef has no certificates"
+
+	begin := time.Unix(1000, 0)
+	r := &Reconciler{GracePeriod: time.Minute}
+	p := newMemory().of(types.NamespacedName{Name: "cp"}, "plane")
+
+	stored := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", UID: "one"}}
+	conditions.Set(stored, yes(controlplanev1.MachineTalosHealthyCondition, controlplanev1.MachineHealthyReason, ""))
+
+	judged := func(after time.Duration, way nodes, disconnected string) string {
+		m := &machine{object: stored.DeepCopy(), stored: stored.DeepCopy()}
+		r.judge(&observation{
+			machines: []*machine{m}, plane: p, nodes: way, disconnected: disconnected,
+			snapshot: rollout.Snapshot{Now: begin.Add(after), Machines: []rollout.Machine{{Name: "cp-1", Ours: true}}},
+		})
+
+		c := conditions.Get(m.object, controlplanev1.MachineTalosHealthyCondition)
+
+		return string(c.Status) + " " + c.Reason + ": " + c.Message
+	}
+
+	well, lost := "True Healthy: ", "Unknown ConnectionDown: The nodes cannot be asked: "+why
+
+	for i, step := range []struct {
+		after        time.Duration
+		way          nodes
+		disconnected string
+		want         string
+	}{
+		{0, nil, why, well},
+		{time.Minute, nil, why, well},
+		{time.Minute + 1, nil, why, lost},
+		{2 * time.Minute, answering{}, "", well}, // to be asked in this very reconcile
+		{3 * time.Minute, nil, why, well},
+		{4*time.Minute + 1, nil, why, lost},
+	} {
+		if diff := cmp.Diff(step.want, judged(step.after, step.way, step.disconnected)); diff != "" {
+			t.Errorf("step %d: %s", i, diff)
+		}
 	}
 }

@@ -28,6 +28,9 @@ type plane struct {
 	// cluster is the key of its connections.
 	cluster types.NamespacedName
 
+	// mute says since when nobody can ask nodes; zero when somebody can.
+	mute time.Time
+
 	// views are what nodes said, by the UID of their Machine.
 	views map[types.UID]view
 

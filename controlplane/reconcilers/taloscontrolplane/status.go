@@ -186,7 +186,7 @@ func (r *Reconciler) setStatus(ctx context.Context, seen *observation, decision 
 
 	setLastRemediation(seen)
 
-	problem := seen.missing
+	problem := orElse(seen.missing, seen.disconnected)
 	if fault != nil && !apierrors.IsConflict(fault) {
 		problem = fault.Error()
 	}
