@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -72,6 +73,9 @@ type observation struct {
 
 	// missing is what the control plane refers to and does not exist.
 	missing string
+
+	// unread are the kinds that could not be read in this reconcile, with the reason: each is tried once.
+	unread map[schema.GroupKind]error
 
 	plane    *plane
 	snapshot rollout.Snapshot
@@ -195,7 +199,7 @@ func (r *Reconciler) observeMachines(ctx context.Context, seen *observation) err
 		}
 
 		// What is not known makes no difference, and must not keep a member from leaving.
-		if m.infrastructure, err = r.infrastructure(ctx, m.object); err != nil {
+		if m.infrastructure, err = r.infrastructure(ctx, seen, m.object); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot tell what a machine was made from", "Machine", klog.KObj(m.object))
 		}
 

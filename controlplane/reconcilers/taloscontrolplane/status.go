@@ -186,7 +186,7 @@ func (r *Reconciler) setStatus(ctx context.Context, seen *observation, decision 
 
 	setLastRemediation(seen)
 
-	problem := orElse(seen.missing, seen.disconnected)
+	problem := orElse(orElse(seen.missing, seen.disconnected), seen.unreadable())
 	if fault != nil && !apierrors.IsConflict(fault) {
 		problem = fault.Error()
 	}

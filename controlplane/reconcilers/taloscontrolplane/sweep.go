@@ -59,13 +59,15 @@ func (r *Reconciler) infrastructureMachines(ctx context.Context, seen *observati
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
 
-	if err := r.listOwn(ctx, seen, list); err != nil {
+	single := kind
+	single.Kind = strings.TrimSuffix(kind.Kind, "List")
+
+	err := seen.ofKind(ctx, single.GroupKind(), func(ctx context.Context) error { return r.listOwn(ctx, seen, list) })
+	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
 	}
 
 	for i := range list.Items {
-		single := kind
-		single.Kind = strings.TrimSuffix(kind.Kind, "List")
 		list.Items[i].SetGroupVersionKind(single)
 	}
 

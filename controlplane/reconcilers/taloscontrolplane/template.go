@@ -5,15 +5,19 @@ package taloscontrolplane
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // metadataReader reads of an object of an unknown kind the metadata alone, which a cache can have of any kind.
@@ -45,9 +49,66 @@ func (r metadataReader) Get(ctx context.Context, key client.ObjectKey, object cl
 	return nil
 }
 
+// kindBound is how long the metadata of one kind may take to be read. The first read of a kind waits until the cache has all of it, which without
+// rights is never: a reconcile must not wait for that as long as it may take.
+const kindBound = 5 * time.Second
+
+// ofKind reads something of a kind unless that has failed in this reconcile, and remembers a failure. That an object does not exist is none.
+func (o *observation) ofKind(ctx context.Context, kind schema.GroupKind, read func(context.Context) error) error {
+	if err := o.unread[kind]; err != nil {
+		return err
+	}
+
+	bounded, cancel := context.WithTimeout(ctx, kindBound)
+	defer cancel()
+
+	err := read(bounded)
+
+	// When the caller has stopped that says nothing of the kind.
+	if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
+		return err
+	}
+
+	const rights = `may the manager get, list and watch the kind? See "Rights to machines" in docs/control-plane.md`
+
+	switch {
+	case bounded.Err() != nil:
+		err = fmt.Errorf("%s cannot be read within %s: %s", kind, kindBound, rights)
+	case apierrors.IsForbidden(err):
+		err = fmt.Errorf("%w: %s", err, rights)
+	}
+
+	if o.unread == nil {
+		o.unread = map[schema.GroupKind]error{}
+	}
+
+	o.unread[kind] = err
+
+	return err
+}
+
+// unreadable says which kinds cannot be read.
+func (o *observation) unreadable() string {
+	var all []string
+
+	for _, err := range o.unread {
+		all = append(all, err.Error())
+	}
+
+	return prose.Named(all)
+}
+
 // metadata is that of an object which a reference names, nil when the object does not exist. Cluster API finds the version of the kind.
-func (r *Reconciler) metadata(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string) (*metav1.PartialObjectMetadata, error) {
-	object, err := external.GetObjectFromContractVersionedRef(ctx, metadataReader{r.Client}, ref, namespace)
+func (r *Reconciler) metadata(
+	ctx context.Context, seen *observation, ref clusterv1.ContractVersionedObjectReference, namespace string,
+) (*metav1.PartialObjectMetadata, error) {
+	var object *unstructured.Unstructured
+
+	err := seen.ofKind(ctx, schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, func(ctx context.Context) (err error) {
+		object, err = external.GetObjectFromContractVersionedRef(ctx, metadataReader{r.Client}, ref, namespace)
+
+		return err
+	})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -67,8 +128,8 @@ func (r *Reconciler) metadata(ctx context.Context, ref clusterv1.ContractVersion
 }
 
 // infrastructure is the metadata of a Machine's infrastructure machine, or nil.
-func (r *Reconciler) infrastructure(ctx context.Context, machine *clusterv1.Machine) (*metav1.PartialObjectMetadata, error) {
-	metadata, err := r.metadata(ctx, machine.Spec.InfrastructureRef, machine.Namespace)
+func (r *Reconciler) infrastructure(ctx context.Context, seen *observation, machine *clusterv1.Machine) (*metav1.PartialObjectMetadata, error) {
+	metadata, err := r.metadata(ctx, seen, machine.Spec.InfrastructureRef, machine.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("infrastructure of Machine %s: %w", machine.Name, err)
 	}
@@ -85,7 +146,7 @@ func (r *Reconciler) observeTemplate(ctx context.Context, seen *observation) err
 
 	ref := tcp.Spec.MachineTemplate.Spec.InfrastructureRef
 
-	template, err := r.metadata(ctx, ref, tcp.Namespace)
+	template, err := r.metadata(ctx, seen, ref, tcp.Namespace)
 	if err != nil {
 		seen.missing = fmt.Sprintf("%s %s cannot be read (spec.machineTemplate.spec.infrastructureRef): %s", ref.Kind, ref.Name, err)
 
