@@ -19,6 +19,7 @@ import (
 
 const (
 	// definitionsTimeout bounds the wait for our definitions. They come with the manager, and take seconds to be served.
+	// The Deployments' startup probes have more patience than that.
 	definitionsTimeout  = time.Minute
 	definitionsInterval = 250 * time.Millisecond
 )

@@ -53,8 +53,9 @@ func TestDeployment(t *testing.T) {
 
 		g.Expect(manager.LivenessProbe).To(HaveField("HTTPGet.Path", "/healthz"))
 		g.Expect(manager.ReadinessProbe).To(HaveField("HTTPGet.Path", "/readyz"))
+		g.Expect(manager.StartupProbe).To(HaveField("HTTPGet.Path", "/healthz"))
 
-		for _, probe := range []string{manager.LivenessProbe.HTTPGet.Port.String(), manager.ReadinessProbe.HTTPGet.Port.String()} {
+		for _, probe := range []string{manager.LivenessProbe.HTTPGet.Port.String(), manager.ReadinessProbe.HTTPGet.Port.String(), manager.StartupProbe.HTTPGet.Port.String()} {
 			g.Expect(manager.Ports).To(ContainElement(HaveField("Name", probe)))
 		}
 
