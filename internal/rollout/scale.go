@@ -79,7 +79,9 @@ func (p *planner) outdated() []*Machine {
 		p.hold(wait(controlplanev1.PlanInPlaceImpossibleReason,
 			"What cannot be done in place waits for you: delete the Machines one by one, or set spec.rollout.strategy.inPlace.fallback to Replace: %s", described(stuck)))
 	case len(inPlace) > 0:
-		p.hold(wait(controlplanev1.PlanInPlaceReason, "Machines are to be changed in place: %s", described(inPlace)))
+		p.hold(wait(controlplanev1.PlanInPlaceReason,
+			"Changes in place are not there yet. Set spec.rollout.strategy.type to RollingUpdate to have the Machines replaced, or to OnDelete to have each replaced when you delete it: %s",
+			described(inPlace)))
 	}
 
 	return replace
