@@ -55,7 +55,7 @@ func isFixed(program string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it is only read
 
 	return file.Type == elf.ET_EXEC, nil
 }

@@ -48,8 +48,8 @@ Anonymous:            12 kB
 
 // Of a program that can be relocated nothing is given back: the pages that were relocated would be lost.
 func TestIsFixed(t *testing.T) {
-	for name, want := range map[elf.Type]bool{elf.ET_EXEC: true, elf.ET_DYN: false} {
-		header := elf.Header64{Type: uint16(name), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT)}
+	for kind, want := range map[elf.Type]bool{elf.ET_EXEC: true, elf.ET_DYN: false} {
+		header := elf.Header64{Type: uint16(kind), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT)}
 		copy(header.Ident[:], elf.ELFMAG)
 		header.Ident[elf.EI_CLASS] = byte(elf.ELFCLASS64)
 		header.Ident[elf.EI_DATA] = byte(elf.ELFDATA2LSB)
@@ -66,7 +66,7 @@ func TestIsFixed(t *testing.T) {
 		}
 
 		if got, err := isFixed(program); err != nil || got != want {
-			t.Errorf("%v: got %v, %v", name, got, err)
+			t.Errorf("%v: got %v, %v", kind, got, err)
 		}
 	}
 

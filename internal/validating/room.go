@@ -91,7 +91,7 @@ func checkSize(request admission.Request) *field.Error {
 	most := size{maxSpec, maxValues}
 
 	if len(request.OldObject.Raw) > 0 && (now.bytes > most.bytes || now.values > most.values) {
-		if before, fault := sizeOf(request.OldObject.Raw); fault == nil {
+		if before, unreadable := sizeOf(request.OldObject.Raw); unreadable == nil {
 			most = size{max(most.bytes, before.bytes), max(most.values, before.values)}
 		}
 	}
