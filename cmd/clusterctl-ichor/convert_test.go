@@ -109,7 +109,7 @@ func TestNoRenderIsTold(t *testing.T) {
 	g.Expect(lacking.errOut).To(ContainSubstring(note))
 	g.Expect(run(part, "convert", "-f", "-", "--name", "a", "--no-render").code).To(BeZero())
 
-	wrong := "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: Worker_1\nauto: \"off\"\n"
+	wrong := "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: worker..1\nauto: \"off\"\n"
 	refused := run(wrong, "convert", "-f", "-", "--name", "a")
 	g.Expect(refused.code).To(Equal(cli.ExitFindings))
 	g.Expect(refused.errOut).NotTo(ContainSubstring(note))

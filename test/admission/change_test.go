@@ -128,7 +128,7 @@ func TestOldFaultsDoNotStopUpdates(t *testing.T) {
 	g := NewWithT(t)
 
 	stored := object("TalosConfigPatch", "stored", `{layer: Cluster, clusterName: a, documents: [
-		{kind: HostnameConfig, hostnameConfig: {hostname: Worker_1}},
+		{kind: HostnameConfig, hostnameConfig: {hostname: worker..1}},
 		{kind: SysctlConfig, sysctlConfig: {params: {a.b: "1"}}},
 		{kind: KubeNodeConfig, kubeNodeConfig: {labels: {"my label": x}}}]}`)
 	stored.SetFinalizers([]string{"example.com/keep"})
