@@ -16,7 +16,7 @@ import (
 
 // What a look at a hostile patch may allocate, which does not depend on the machine as its time does: some tenths of a second of work.
 const (
-	maxHostileBytes = 120 << 20
+	maxHostileBytes = allocationFactor * 120 << 20
 	maxHostileCount = 1_200_000
 )
 

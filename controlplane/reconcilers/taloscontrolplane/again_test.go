@@ -3,7 +3,6 @@
 package taloscontrolplane
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -11,9 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -105,15 +107,6 @@ func TestRecordAction(t *testing.T) {
 	}
 }
 
-// answering answers every call to bootstrap in the same way.
-type answering struct {
-	nodes
-
-	err error
-}
-
-func (a answering) Bootstrap(context.Context, string) error { return a.err }
-
 func TestBootstrapAwaitsTheNode(t *testing.T) {
 	record := rollout.BootstrapRecord{Machine: "cp-1"}
 	tcp := planeWith(func(tcp *controlplanev1.TalosControlPlane) {
@@ -125,17 +118,27 @@ func TestBootstrapAwaitsTheNode(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	r := &Reconciler{APIReader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tcp).Build()}
+	r := &Reconciler{
+		APIReader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tcp).Build(),
+		Clock:     clocktesting.NewFakePassiveClock(time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)),
+	}
+	call := func(class error) error {
+		return r.bootstrap(t.Context(), &observation{
+			controlPlane: tcp, plane: newMemory().of(client.ObjectKeyFromObject(tcp), tcp.UID),
+			nodes:    answers{err: &talos.Error{Machine: "cp-1", Class: class}},
+			machines: []*machine{{object: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", UID: "u1"}}}},
+		}, "cp-1")
+	}
 
 	for class, awaited := range map[error]bool{talos.ErrNotReady: true, talos.ErrRefused: false, talos.ErrUnreachable: false} {
-		err := r.bootstrap(t.Context(), &observation{controlPlane: tcp, nodes: answering{err: &talos.Error{Machine: "cp-1", Class: class}}}, "cp-1")
+		err := call(class)
 
 		if _, waits := errors.AsType[*notYetError](err); waits != awaited || !errors.Is(err, class) {
 			t.Errorf("%v: %v, awaited: %t", class, err, waits)
 		}
 	}
 
-	if err := r.bootstrap(t.Context(), &observation{controlPlane: tcp, nodes: answering{err: &talos.Error{Class: talos.ErrAlreadyExists}}}, "cp-1"); err != nil {
+	if err := call(talos.ErrAlreadyExists); err != nil {
 		t.Error(err)
 	}
 }

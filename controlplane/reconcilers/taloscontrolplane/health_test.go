@@ -187,7 +187,7 @@ func TestNobodyCanAsk(t *testing.T) {
 		{0, nil, why, well},
 		{time.Minute, nil, why, well},
 		{time.Minute + 1, nil, why, lost},
-		{2 * time.Minute, answering{}, "", well}, // to be asked in this very reconcile
+		{2 * time.Minute, answers{}, "", well}, // to be asked in this very reconcile
 		{3 * time.Minute, nil, why, well},
 		{4*time.Minute + 1, nil, why, lost},
 	} {

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package validation
+
+// allocationFactor is how much more the race detector has allocated.
+const allocationFactor = 3
