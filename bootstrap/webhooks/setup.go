@@ -29,7 +29,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 			Room: room, Look: validation.TalosConfig, Spec: func(o *bootstrapv1.TalosConfig) any { return o.Spec }, Change: changeOfTalosConfig,
 		}),
 		validating.Register(mgr, &bootstrapv1.TalosConfigTemplate{}, validating.Validator[*bootstrapv1.TalosConfigTemplate]{
-			Room: room, Look: validation.TalosConfigTemplate, Spec: func(o *bootstrapv1.TalosConfigTemplate) any { return o.Spec }, 
+			Room: room, Look: validation.TalosConfigTemplate, Spec: func(o *bootstrapv1.TalosConfigTemplate) any { return o.Spec },
 			Change: validating.ChangeOfTemplate[*bootstrapv1.TalosConfigTemplate],
 		}),
 		validating.Register(mgr, &bootstrapv1.TalosClusterConfig{}, validating.Validator[*bootstrapv1.TalosClusterConfig]{

@@ -39,7 +39,8 @@ func TestLeaksIn(t *testing.T) {
 		"encoded with more": {base64.StdEncoding.EncodeToString([]byte("hunter2-hunter2!\nuser: x")), []string{"the log has a value of ns/registry password"}},
 		"in one line":       {`-----BEGIN KEY-----\n` + keyLine + `\n-----END KEY-----`, []string{"the log has a value of ns/c-ca tls.key"}},
 		"two": {keyLine + keyLine + "hunter2-hunter2!", []string{
-			"the log has a value of ns/c-ca tls.key", "the log has a value of ns/registry password"}},
+			"the log has a value of ns/c-ca tls.key", "the log has a value of ns/registry password",
+		}},
 	}
 
 	for name, test := range tests {
@@ -60,16 +61,20 @@ func TestAddSecret(t *testing.T) {
 		"the key of one":   {key: "tls.key", value: "hunter2-hunter2", secret: []string{"hunter2-hunter2"}},
 		"a machine config": {key: "value", value: "hostname: hunter2-hunter2", public: []string{"hostname: hunter2-hunter2", "hunter2-hunter2"}},
 		"any other":        {key: "nothing-known", value: "hunter2-hunter2", secret: []string{"hunter2-hunter2"}},
-		"a kubeconfig": {name: "c-kubeconfig", key: "value", value: `
+		"a kubeconfig": {
+			name: "c-kubeconfig", key: "value", value: `
 clusters: [{name: my-long-cluster-name, cluster: {server: "https://c.example.com", certificate-authority-data: cHVibGljLXB1YmxpYw==}}]
 users: [{name: my-long-admin-name, user: {client-certificate-data: Y2VydGlmaWNhdGU=, client-key-data: c2VjcmV0LXNlY3JldA==}}]`,
-			secret: []string{"c2VjcmV0LXNlY3JldA=="}, public: []string{"cHVibGljLXB1YmxpYw==", "Y2VydGlmaWNhdGU=", "https://c.example.com", "my-long-admin-name"}},
-		"a secrets bundle": {key: "bundle", value: `
+			secret: []string{"c2VjcmV0LXNlY3JldA=="}, public: []string{"cHVibGljLXB1YmxpYw==", "Y2VydGlmaWNhdGU=", "https://c.example.com", "my-long-admin-name"},
+		},
+		"a secrets bundle": {
+			key: "bundle", value: `
 cluster: {id: an-identity-that-is-public, secret: a-secret-of-the-cluster}
 certs: {os: {crt: cHVibGljLXB1YmxpYw==, key: c2VjcmV0LXNlY3JldA==}}
 trustdinfo: {token: abcdef.0123456789abcdef}`,
 			secret: []string{"a-secret-of-the-cluster", "c2VjcmV0LXNlY3JldA==", "abcdef.0123456789abcdef"},
-			public: []string{"an-identity-that-is-public", "cHVibGljLXB1YmxpYw=="}},
+			public: []string{"an-identity-that-is-public", "cHVibGljLXB1YmxpYw=="},
+		},
 	}
 
 	for name, test := range tests {
@@ -105,9 +110,12 @@ func TestLeaks(t *testing.T) {
 		"a ConfigMap": {object: &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": "is " + password}}, want: "the ConfigMap ns/x has a value of"},
 		"an event":    {object: &corev1.Event{ObjectMeta: meta, Message: "wrong password: " + password}, want: "the Event ns/x has a value of"},
 		"a condition": {object: &clusterv1.Machine{ObjectMeta: meta, Status: clusterv1.MachineStatus{
-			Conditions: []metav1.Condition{{Type: "Ready", Message: "wrong password: " + password}}}}, want: "the Machine ns/x has a value of"},
-		"an annotation": {object: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x", Annotations: map[string]string{"a": password}}},
-			want: "the Machine ns/x has a value of"},
+			Conditions: []metav1.Condition{{Type: "Ready", Message: "wrong password: " + password}},
+		}}, want: "the Machine ns/x has a value of"},
+		"an annotation": {
+			object: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x", Annotations: map[string]string{"a": password}}},
+			want:   "the Machine ns/x has a value of",
+		},
 		"a log":     {object: &corev1.ConfigMap{ObjectMeta: meta}, log: "I1 " + password + "\n", want: "the log m.log has a value of"},
 		"elsewhere": {object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x"}, Data: map[string]string{"a": password}}},
 	}
@@ -122,8 +130,10 @@ func TestLeaks(t *testing.T) {
 				client: fake.NewClientBuilder().WithScheme(harness.NewScheme()).WithObjects(registry, test.object).Build(),
 				logs:   []string{filepath.Join(dir, "*.log")}, written: Texts{},
 				kinds: []kind{
-					{corev1.SchemeGroupVersion.WithKind("ConfigMap"), true}, {corev1.SchemeGroupVersion.WithKind("Event"), true},
-					{clusterv1.GroupVersion.WithKind("Machine"), true}, {corev1.SchemeGroupVersion.WithKind("Node"), false},
+					{corev1.SchemeGroupVersion.WithKind("ConfigMap"), true},
+					{corev1.SchemeGroupVersion.WithKind("Event"), true},
+					{clusterv1.GroupVersion.WithKind("Machine"), true},
+					{corev1.SchemeGroupVersion.WithKind("Node"), false},
 				},
 			}
 

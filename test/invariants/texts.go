@@ -43,8 +43,10 @@ func (t Texts) Add(value, origin string) {
 }
 
 // public are the keys below which a document of secrets has nothing secret.
-var public = []string{"crt", "ca", "id", "context", "endpoints", "nodes", "certificate-authority-data", "client-certificate-data",
-	"server", "name", "cluster", "current-context", "kind", "apiVersion", "roles"}
+var public = []string{
+	"crt", "ca", "id", "context", "endpoints", "nodes", "certificate-authority-data", "client-certificate-data",
+	"server", "name", "cluster", "current-context", "kind", "apiVersion", "roles",
+}
 
 // addLeaves adds the texts in a document but for what is public in it. A name is public where it stands for itself alone: the
 // secrets bundle has a part of the name cluster, too.

@@ -76,22 +76,33 @@ func TestHealth(t *testing.T) {
 			controlplanev1.MachineControllerManagerPodHealthyCondition: "Unknown InspectionFailed: The node does not say which static pods it runs",
 			controlplanev1.MachineSchedulerPodHealthyCondition:         "Unknown InspectionFailed: The node does not say which static pods it runs",
 		}},
-		"a member with an alarm": {func(n *talos.Node) { n.Etcd.Alarms = []etcd.Alarm{{Member: 1, Type: "NOSPACE"}} },
-			said{controlplanev1.MachineEtcdMemberHealthyCondition: "False NotHealthy: Etcd member 1: has the alarm NOSPACE"}},
-		"no member": {func(n *talos.Node) {
-			n.Etcd = etcd.View{Answered: true, Data: etcd.DataAbsent, Problem: "service etcd is preparing"}
+		"a member with an alarm": {
+			func(n *talos.Node) { n.Etcd.Alarms = []etcd.Alarm{{Member: 1, Type: "NOSPACE"}} },
+			said{controlplanev1.MachineEtcdMemberHealthyCondition: "False NotHealthy: Etcd member 1: has the alarm NOSPACE"},
 		},
-			said{controlplanev1.MachineEtcdMemberHealthyCondition: "False NoMember: The machine has no etcd member: service etcd is preparing"}},
+		"no member": {
+			func(n *talos.Node) {
+				n.Etcd = etcd.View{Answered: true, Data: etcd.DataAbsent, Problem: "service etcd is preparing"}
+			},
+			said{controlplanev1.MachineEtcdMemberHealthyCondition: "False NoMember: The machine has no etcd member: service etcd is preparing"},
+		},
 		"no quorum": {func(n *talos.Node) { n.Etcd.Leader = 0 }, said{
-			controlplanev1.MachineEtcdMemberHealthyCondition: "False NotHealthy: 0 of 1 voting etcd members report the member list and follow one leader, 1 are needed"}},
-		"not ready": {func(n *talos.Node) {
-			n.Ready, n.Unmet = false, []talos.Unmet{{Name: "services", Reason: "kubelet not running"}}
+			controlplanev1.MachineEtcdMemberHealthyCondition: "False NotHealthy: 0 of 1 voting etcd members report the member list and follow one leader, 1 are needed",
+		}},
+		"not ready": {
+			func(n *talos.Node) {
+				n.Ready, n.Unmet = false, []talos.Unmet{{Name: "services", Reason: "kubelet not running"}}
+			},
+			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: Services: kubelet not running"},
 		},
-			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: Services: kubelet not running"}},
-		"rebooting": {func(n *talos.Node) { n.Ready, n.Stage = false, "rebooting" },
-			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: The node is rebooting"}},
-		"the wrong time": {func(n *talos.Node) { n.TimeSynced = new(false) },
-			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: The time is not synchronized"}},
+		"rebooting": {
+			func(n *talos.Node) { n.Ready, n.Stage = false, "rebooting" },
+			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: The node is rebooting"},
+		},
+		"the wrong time": {
+			func(n *talos.Node) { n.TimeSynced = new(false) },
+			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: The time is not synchronized"},
+		},
 	}
 
 	for name, test := range tests {

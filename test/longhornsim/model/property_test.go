@@ -232,7 +232,6 @@ func TestGentle(t *testing.T) {
 				moved++
 			}
 		}
-
 	})
 
 	if *onlySeed == 0 && moved < seeds {
