@@ -97,7 +97,7 @@ func exampleMeta(i int) metav1.ObjectMeta {
 			clusterv1.TemplateClonedFromNameAnnotation:      "cluster-1-workers",
 			clusterv1.TemplateClonedFromGroupKindAnnotation: "TalosConfigTemplate." + bootstrapv1.GroupVersion.Group,
 		},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "manager", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:bootstrap":{}}}`)}}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "manager", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:bootstrap":{}}}`)}},
 	}
 }
 

@@ -175,6 +175,8 @@ func exampleFor(pointer, op string) string {
 }
 
 // hint adds to an error of the merge where a field belongs that is unknown where it stands, or a document without a kind.
+//
+//nolint:gocyclo // One case for each mistake.
 func hint(root *yaml.Node, id merge.ID, detail *merge.Error) string {
 	if detail.Pointer == "" && detail.ID.Kind != "" && slices.ContainsFunc([]string{"machine", "cluster"}, func(key string) bool { return has(root, key) }) {
 		return "; machine: and cluster: are the legacy document, which is written without apiVersion and kind: remove these two"

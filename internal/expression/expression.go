@@ -94,7 +94,7 @@ func hasConstant(tree *cel.Ast) bool {
 	literal := func(expr ast.Expr) bool { return expr.Kind() == ast.LiteralKind }
 
 	return len(ast.MatchDescendants(ast.NavigateAST(tree.NativeRep()), func(expr ast.NavigableExpr) bool {
-		switch expr.Kind() { //nolint:exhaustive // the others are made of these
+		switch expr.Kind() {
 		case ast.LiteralKind:
 			return expr.AsLiteral().Type() == types.BoolType
 		case ast.CallKind:

@@ -88,7 +88,7 @@ func (s Slimmer) Meta(meta *metav1.ObjectMeta) {
 	meta.Labels = s.Map(meta.Labels)
 
 	// Only if it is there: a map that is shared is never written to, and deletion of nothing is a write.
-	if _, ok := meta.Annotations[corev1.LastAppliedConfigAnnotation]; ok {
+	if _, ok := meta.Annotations[corev1.LastAppliedConfigAnnotation]; ok { //nolint:staticcheck // See above.
 		delete(meta.Annotations, corev1.LastAppliedConfigAnnotation)
 	}
 

@@ -9,7 +9,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/imager/quirks"
-	resource "github.com/siderolabs/talos/pkg/machinery/resources/block"
 
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 )
@@ -58,13 +57,13 @@ func tinyVolumes(documents []config.Document) []finding {
 }
 
 // smallestOf is what a file system needs at least, nothing that matters for the others.
-func smallestOf(filesystem resource.FilesystemType) (least uint64, what string) {
-	switch filesystem { //nolint:exhaustive // the others are not offered, or can be of any size
-	case resource.FilesystemTypeXFS:
+func smallestOf(filesystem fmt.Stringer) (least uint64, what string) {
+	switch name := filesystem.String(); name {
+	case "xfs":
 		return smallestXFS, "XFS"
-	case resource.FilesystemTypeBtrfs:
-		return smallestBtrfs, "btrfs"
+	case "btrfs":
+		return smallestBtrfs, name
 	default:
-		return 0, filesystem.String()
+		return 0, name
 	}
 }

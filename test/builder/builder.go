@@ -33,13 +33,8 @@ func Objects(builders ...Builder) []client.Object {
 }
 
 // named is the metadata of an object that belongs to a Cluster.
-func named(name, cluster string, labels map[string]string) metav1.ObjectMeta {
-	all := map[string]string{clusterv1.ClusterNameLabel: cluster}
-	for key, value := range labels {
-		all[key] = value
-	}
-
-	return metav1.ObjectMeta{Name: name, Labels: all}
+func named(name, cluster string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}}
 }
 
 // configSpec is that of TalosConfigs: the hostname is the Machine's name, so that nodes can be told apart.

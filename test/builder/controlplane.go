@@ -21,7 +21,7 @@ func ControlPlane(cluster, name string, replicas int32) *ControlPlaneBuilder {
 	return &ControlPlaneBuilder{
 		controlPlane: &controlplanev1.TalosControlPlane{
 			TypeMeta:   metav1.TypeMeta{APIVersion: controlplanev1.GroupVersion.String(), Kind: "TalosControlPlane"},
-			ObjectMeta: named(name, cluster, nil),
+			ObjectMeta: named(name, cluster),
 			Spec: controlplanev1.TalosControlPlaneSpec{
 				Replicas: &replicas, Version: KubernetesVersion, TalosConfigSpec: configSpec(),
 			},

@@ -23,7 +23,7 @@ func Machine(cluster, name string) *MachineBuilder {
 	return &MachineBuilder{
 		machine: &clusterv1.Machine{
 			TypeMeta:   metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine"},
-			ObjectMeta: named(name, cluster, nil),
+			ObjectMeta: named(name, cluster),
 			Spec: clusterv1.MachineSpec{
 				ClusterName: cluster, Version: KubernetesVersion, Bootstrap: bootstrapRef("TalosConfig", name),
 			},
@@ -110,7 +110,7 @@ func Workers(cluster, name string, replicas int32) *WorkersBuilder {
 	return &WorkersBuilder{
 		deployment: &clusterv1.MachineDeployment{
 			TypeMeta:   metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineDeployment"},
-			ObjectMeta: named(name, cluster, nil),
+			ObjectMeta: named(name, cluster),
 			Spec: clusterv1.MachineDeploymentSpec{
 				ClusterName: cluster, Replicas: &replicas,
 				Template: clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{
@@ -181,7 +181,7 @@ func Pool(cluster, name string, replicas int32) *PoolBuilder {
 	return &PoolBuilder{
 		pool: &clusterv1.MachinePool{
 			TypeMeta:   metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool"},
-			ObjectMeta: named(name, cluster, nil),
+			ObjectMeta: named(name, cluster),
 			Spec: clusterv1.MachinePoolSpec{
 				ClusterName: cluster, Replicas: &replicas,
 				Template: clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	machineconfigv1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
+	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 )
 
 // PatchBuilder builds a TalosConfigPatch.
@@ -16,7 +16,7 @@ type PatchBuilder struct {
 }
 
 // Patch is one for all machines of a Cluster, with these documents.
-func Patch(cluster, name string, documents ...machineconfigv1.Document) *PatchBuilder {
+func Patch(cluster, name string, documents ...machineconfigv1alpha1.Document) *PatchBuilder {
 	return &PatchBuilder{patch: &bootstrapv1.TalosConfigPatch{
 		TypeMeta:   metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "TalosConfigPatch"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -20,7 +20,7 @@ import (
 )
 
 func replicas(n int32) func(*controlplanev1.TalosControlPlane) {
-	return func(tcp *controlplanev1.TalosControlPlane) { tcp.Spec.Replicas = ptr.To(n) }
+	return func(tcp *controlplanev1.TalosControlPlane) { tcp.Spec.Replicas = new(n) }
 }
 
 // From nothing to one machine, to three, back to one, and to nothing. On the way everything that a move loses is lost.
@@ -327,7 +327,7 @@ func TestPause(t *testing.T) {
 	pause := func(paused bool) {
 		s.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
 		before := cluster.DeepCopy()
-		cluster.Spec.Paused = ptr.To(paused)
+		cluster.Spec.Paused = new(paused)
 		s.Expect(s.Client.Patch(s.ctx, cluster, client.MergeFrom(before))).To(Succeed())
 	}
 

@@ -60,7 +60,7 @@ func NewSearch(config *rest.Config, c client.Client, logs ...string) (*Search, e
 		}
 
 		for _, resource := range list.APIResources {
-			if slices.Contains(resource.Verbs, "list") && !(version.Group == "" && resource.Kind == "Secret") {
+			if slices.Contains(resource.Verbs, "list") && (version.Group != "" || resource.Kind != "Secret") {
 				s.kinds = append(s.kinds, kind{GroupVersionKind: version.WithKind(resource.Kind), namespaced: resource.Namespaced})
 			}
 		}

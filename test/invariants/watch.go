@@ -40,7 +40,7 @@ const (
 const samplePeriod = 100 * time.Millisecond
 
 // Fault is an invariant that does not hold, or has not held.
-type Fault struct {
+type Fault struct { //nolint:errname // A fault of the cluster, which is told as an error.
 	Invariant Invariant
 	Text      string
 }

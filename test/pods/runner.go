@@ -156,7 +156,7 @@ func (r *Runner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	r.endOthers(ctx, request.NamespacedName, object.UID)
 
 	if err != nil {
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, nil //nolint:nilerr // It is gone, and its process has been ended.
 	}
 
 	if object.DeletionTimestamp != nil {

@@ -5,6 +5,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -113,10 +114,10 @@ func Describe(object client.Object) string {
 		return ""
 	}
 
-	text := ""
+	var text strings.Builder
 	for _, condition := range getter.GetConditions() {
-		text += fmt.Sprintf("\n%s=%s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+		fmt.Fprintf(&text, "\n%s=%s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
 	}
 
-	return text
+	return text.String()
 }

@@ -55,7 +55,7 @@ func TestAgain(t *testing.T) {
 
 			for _, pause := range test.want {
 				if pause < time.Second {
-					pause *= time.Second
+					pause *= time.Second //nolint:durationcheck // They are counted in seconds above.
 				}
 
 				want = append(want, pause)

@@ -330,6 +330,8 @@ func aggregate(ctx context.Context, machines []*clusterv1.Machine, of string, in
 }
 
 // availableCondition is true when etcd has a quorum and a machine has a whole Kubernetes control plane.
+//
+//nolint:gocyclo // One sum for each kind of answer.
 func availableCondition(seen *observation, members etcd.Cluster) metav1.Condition {
 	condition := controlplanev1.AvailableCondition
 

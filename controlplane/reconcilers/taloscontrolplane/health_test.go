@@ -4,6 +4,7 @@ package taloscontrolplane
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -113,13 +114,8 @@ func TestHealth(t *testing.T) {
 			members := etcd.Assess([]etcd.Host{{Name: "cp-1", Addresses: []string{"10.0.0.1"}, NodeName: "cp-1", View: node.Etcd}})
 
 			want := said{}
-			for condition, text := range well {
-				want[condition] = text
-			}
-
-			for condition, text := range test.want {
-				want[condition] = text
-			}
+			maps.Copy(want, well)
+			maps.Copy(want, test.want)
 
 			got := said{}
 			for _, c := range health("cp-1", node, members) {

@@ -63,7 +63,7 @@ func (r *Reconciler) ensureKubeconfig(ctx context.Context, seen *observation) er
 // authority is the Secret with the cluster's Kubernetes authority, nil as long as there is none that can be used.
 func (r *Reconciler) authority(ctx context.Context, seen *observation) (*corev1.Secret, error) {
 	if seen.bundle == nil || seen.secretsFault != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // The condition CertificatesAvailable tells of the fault.
 	}
 
 	found := &corev1.Secret{}
