@@ -15,6 +15,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/storage"
+	"k8s.io/utils/lru"
 
 	"github.com/maesh-dev/ichor/internal/expression"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
@@ -30,6 +31,32 @@ type expressionField struct {
 	pointer string
 	parse   func(string, *cel.Env) (talos.Expression, error)
 	env     func() *cel.Env
+}
+
+// sound are expressions in which nothing was found: a patch's are the same for all its machines, and are parsed once for many of them. What
+// is kept depends on the text and on what it is over alone.
+var sound = lru.New(256)
+
+// soundExpression is an expression by the fields that it is over: an environment is made once.
+type soundExpression struct {
+	env  *cel.Env
+	text string
+}
+
+// judge says what is wrong with an expression.
+func (f expressionField) judge(text string) error {
+	key := soundExpression{f.env(), text}
+	if _, ok := sound.Get(key); ok {
+		return nil
+	}
+
+	if _, err := f.parse(text, key.env); err != nil {
+		return err
+	}
+
+	sound.Add(key, nil)
+
+	return nil
 }
 
 // expressionFields are those of each kind.
@@ -72,7 +99,7 @@ func badExpressions(document config.Document, letters *int) []finding {
 				continue
 			}
 
-			if _, err := field.parse(text, field.env()); err != nil {
+			if err := field.judge(text); err != nil {
 				findings = append(findings, finding{document: merge.IDOf(document), field: leaf.Pointer, err: err})
 			}
 		}
