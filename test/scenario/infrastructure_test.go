@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -314,6 +315,12 @@ func TestDeletionFromAnyState(t *testing.T) {
 
 	node, endpoint := s.Node("cp1"), object.Spec.ControlPlaneEndpoint
 
+	// The hook keeps the Machine, and with it what core deletes after the last Machine: the SimCluster.
+	machine := &clusterv1.Machine{}
+	s.Patch(machine, "cp1", func() {
+		metav1.SetMetaDataAnnotation(&machine.ObjectMeta, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/test", "kept")
+	})
+
 	cluster := &clusterv1.Cluster{}
 	s.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), cluster)).To(Succeed())
 	s.Expect(s.Client.Delete(s.Ctx, cluster, client.PropagationPolicy("Orphan"))).To(Succeed())
@@ -334,7 +341,6 @@ func TestDeletionFromAnyState(t *testing.T) {
 	s.Expect(s.Client.Get(s.Ctx, s.Key(scenario.Cluster), object)).To(Succeed(), "it is still there")
 
 	// The machine may stand in the way of its cluster, and goes first.
-	machine := &clusterv1.Machine{}
 	s.Eventually(func(g Gomega) {
 		err := s.Client.Get(s.Ctx, s.Key("cp1"), machine)
 		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
