@@ -157,7 +157,7 @@ func (s *scenario) quiet() {
 	}
 	calls := func() int {
 		n := 0
-		for _, machine := range s.Machines(s.key("c")) {
+		for _, machine := range s.Stage.Machines(s.key("c")) {
 			n += len(machine.Node.Calls())
 		}
 

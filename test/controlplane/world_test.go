@@ -5,6 +5,7 @@ package controlplane_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -23,36 +23,30 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
-	"github.com/maesh-dev/ichor/test/harness"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
 	"github.com/maesh-dev/ichor/test/infrastructure/machines"
+	"github.com/maesh-dev/ichor/test/invariants"
+	play "github.com/maesh-dev/ichor/test/scenario"
 	"github.com/maesh-dev/ichor/test/stage"
 )
 
-// scenario is one namespace of the stage, with a Cluster c and its control plane cp.
+// scenario is one of the suite: a namespace with a Cluster c and its control plane cp, over which the invariants are watched.
 type scenario struct {
-	*WithT
-	*stage.Stage
+	*play.Scenario
 
 	t         *testing.T
-	ctx       context.Context
+	ctx       context.Context //nolint:containedctx // A scenario is a test's, and so is its context.
 	namespace string
 	begin     time.Time
-
-	// bootstrapped is how often Bootstrap was called on machines, by provider ID: a machine that is gone has been asked before.
-	bootstrapped map[string]int
 }
 
 func newScenario(t *testing.T) *scenario {
 	t.Helper()
 
-	s := &scenario{WithT: NewWithT(t), Stage: shared, t: t, ctx: t.Context(), begin: time.Now(), bootstrapped: map[string]int{}}
+	s := &scenario{Scenario: suite.New(t), t: t, ctx: t.Context(), begin: time.Now()}
+	s.namespace = s.Namespace
 	s.SetDefaultEventuallyTimeout(patience)
 	s.SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
-
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "controlplane-"}}
-	s.Expect(s.Client.Create(s.ctx, namespace)).To(Succeed())
-	s.namespace = namespace.Name
 
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -63,21 +57,12 @@ func newScenario(t *testing.T) *scenario {
 	return s
 }
 
-func (s *scenario) key(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: s.namespace, Name: name}
-}
+func (s *scenario) key(name string) client.ObjectKey { return s.Key(name) }
 
 // create creates the objects of a YAML text in the scenario's namespace.
 func (s *scenario) create(text string) {
 	s.t.Helper()
-
-	objects, err := harness.DecodeYAML([]byte(text))
-	s.Expect(err).NotTo(HaveOccurred())
-
-	for _, object := range objects {
-		object.SetNamespace(s.namespace)
-		s.Expect(s.Client.Create(s.ctx, object)).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
-	}
+	s.CreateYAML(text)
 }
 
 // change reads the control plane, changes it and writes the difference.
@@ -180,23 +165,21 @@ func (s *scenario) check(list []clusterv1.Machine) {
 
 	s.Eventually(func(g Gomega) { g.Expect(s.voters(g, list)).To(Equal(len(list))) }).Should(Succeed())
 	s.countBootstraps()
+	s.Expect(s.Watch.Check(s.ctx)).To(Succeed())
 }
 
-// countBootstraps checks that Bootstrap has succeeded on one machine of all that there have been.
+// countBootstraps checks that Bootstrap has succeeded once, on all machines that there have been.
 func (s *scenario) countBootstraps() {
 	s.t.Helper()
-
-	for _, machine := range s.Machines(s.key("c")) {
-		s.bootstrapped[machine.Node.Name()] = machine.Node.CallCount("Bootstrap")
-	}
-
-	total := 0
-	for _, count := range s.bootstrapped {
-		total += count
-	}
-
-	s.Expect(total).To(Equal(1), "Bootstrap was called: %v", s.bootstrapped)
+	s.Expect(s.bootstraps()).To(Equal(1), "how often Bootstrap has succeeded")
 }
+
+// bootstraps is how often Bootstrap has succeeded, by what happened to the machines.
+func (s *scenario) bootstraps() int {
+	return len(bootstrapped.FindAllString(s.World().Transcript(), -1))
+}
+
+var bootstrapped = regexp.MustCompile(`(?m)^\S+: Bootstrap\b.* by \S+: OK$`)
 
 // voters counts the voting members of etcd, as each machine has it.
 func (s *scenario) voters(g Gomega, list []clusterv1.Machine) int {
@@ -283,12 +266,18 @@ func (s *scenario) deleted() {
 		s.Expect(list).To(HaveField("Items", BeEmpty()))
 	}
 
-	s.Expect(s.Machines(s.key("c"))).To(BeEmpty())
+	s.Expect(s.Stage.Machines(s.key("c"))).To(BeEmpty())
 }
 
 // deleteCluster deletes the Cluster and waits until nothing is left of it.
 func (s *scenario) deleteCluster() {
 	s.t.Helper()
+
+	s.Expect(s.Watch.Check(s.ctx)).To(Succeed())
+
+	// Its machines go in any order.
+	defer s.Watch.Pause(invariants.Quorum)()
+	defer s.Watch.Pause(invariants.Disturbances)()
 
 	cluster := &clusterv1.Cluster{}
 	cluster.Namespace, cluster.Name = s.namespace, "c"

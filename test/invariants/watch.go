@@ -32,6 +32,12 @@ const (
 	// Hooks: a Machine of a control plane has the hook that keeps its infrastructure, from birth.
 	Hooks Invariant = "hooks"
 
+	// Leaves: an etcd member whose Machine there is leaves when that is being deleted and has been drained, and not before.
+	Leaves Invariant = "leaves"
+
+	// Nodes of the cluster are not deleted by Ichor: Cluster API does so when the machine is gone, and could not drain it otherwise.
+	Nodes Invariant = "nodes"
+
 	// Secrets are in Secrets alone.
 	Secrets Invariant = "secrets"
 )
@@ -49,7 +55,7 @@ func (f *Fault) Error() string { return fmt.Sprintf("invariant %s: %s", f.Invari
 
 // Options say what is watched.
 type Options struct {
-	// Client is an administrator's for the management cluster. Nil: there is none, and Hooks and Secrets are not looked at.
+	// Client is an administrator's for the management cluster. Nil: there is none, and Hooks, Leaves and Secrets are not looked at.
 	Client client.WithWatch
 
 	// Namespace is that of the cluster's objects.
@@ -60,6 +66,9 @@ type Options struct {
 
 	// Transcript is what happened to them, as talossim tells it.
 	Transcript func() string
+
+	// AuditLogs are the files in which the cluster's own API servers note their requests. Nil: Nodes is not looked at.
+	AuditLogs func() ([]string, error)
 
 	// Disturbances are how many nodes may be disturbed at once. Zero: one.
 	Disturbances int
@@ -82,6 +91,10 @@ type Watch struct {
 	ready   map[*talossim.Node]time.Time
 	most    int
 	born    map[string]bool
+	members map[uint64]string
+	looked  map[*talossim.Node]bool
+	left    map[string]bool
+	deleted map[string]string
 }
 
 // Start begins to watch. Stop it.
@@ -90,6 +103,7 @@ func Start(ctx context.Context, options Options) *Watch {
 	w := &Watch{
 		options: options, cancel: cancel, allowed: max(options.Disturbances, 1),
 		paused: map[Invariant]int{}, ready: map[*talossim.Node]time.Time{}, born: map[string]bool{},
+		members: map[uint64]string{}, looked: map[*talossim.Node]bool{}, left: map[string]bool{}, deleted: map[string]string{},
 	}
 
 	w.ended.Go(func() { w.sampleUntil(ctx) })
@@ -134,6 +148,10 @@ func (w *Watch) Pause(invariant Invariant) (resume func()) {
 func (w *Watch) Check(ctx context.Context) error {
 	w.sample(ctx)
 	w.checkBootstrap()
+
+	if err := w.checkNodes(); err != nil {
+		return err
+	}
 
 	if err := w.checkAgreement(ctx); err != nil {
 		return err
@@ -180,6 +198,7 @@ func (w *Watch) sampleUntil(ctx context.Context) {
 }
 
 func (w *Watch) sample(ctx context.Context) {
+	w.sampleMembers()
 	w.sampleDisturbances()
 	w.sampleQuorum(ctx)
 }

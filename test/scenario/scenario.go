@@ -65,7 +65,8 @@ func (s *Suite) New(t *testing.T) *Scenario {
 	c.Namespace = namespace.Name
 
 	c.Watch = invariants.Start(c.Ctx, invariants.Options{
-		Client: s.watching, Namespace: c.Namespace, Nodes: c.nodes, Transcript: c.transcript, Search: s.search,
+		Client: s.watching, Namespace: c.Namespace, Nodes: c.nodes, Transcript: c.transcript, AuditLogs: c.auditLogs,
+		Search: s.search,
 	})
 	t.Cleanup(c.Watch.Stop)
 
@@ -95,6 +96,14 @@ func (s *Scenario) nodes() []*talossim.Node {
 	}
 
 	return nil
+}
+
+func (s *Scenario) auditLogs() ([]string, error) {
+	if world := s.World(); world != nil {
+		return world.AuditLogs()
+	}
+
+	return nil, nil
 }
 
 func (s *Scenario) transcript() string {

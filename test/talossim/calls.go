@@ -71,7 +71,7 @@ func (b *boot) admit(ctx context.Context, method string, roles role.Set) error {
 var errGoingDown = status.Error(codes.Unavailable, "the node is going down")
 
 // guard runs a call with the traps that wait for it, and remembers it.
-func (b *boot) guard(ctx context.Context, full string, roles role.Set, call func(context.Context) error) (err error) {
+func (b *boot) guard(ctx context.Context, full string, roles role.Set, request any, call func(context.Context) error) (err error) {
 	name, said := shortMethod(full), &remarks{}
 	ctx = context.WithValue(ctx, remarksKey{}, said)
 	defer func() {
@@ -97,6 +97,7 @@ func (b *boot) guard(ctx context.Context, full string, roles role.Set, call func
 			return err
 		}
 	}
+	b.node.look(ctx, name, request)
 	err = call(context.WithValue(ctx, rolesKey{}, roles))
 	if t := b.node.spring(name, after); t != nil {
 		said.say("and loses power")
@@ -120,7 +121,7 @@ func (b *boot) unary(ctx context.Context, request any, info *grpc.UnaryServerInf
 	case len(targets) > 0:
 		return b.forward(ctx, targets[0], info.FullMethod, roles, request)
 	}
-	err = b.guard(ctx, info.FullMethod, roles, func(ctx context.Context) error {
+	err = b.guard(ctx, info.FullMethod, roles, request, func(ctx context.Context) error {
 		response, err = handler(ctx, request)
 		return err
 	})
@@ -143,7 +144,7 @@ func (b *boot) stream(server any, stream grpc.ServerStream, info *grpc.StreamSer
 	defer cancel()
 	stop := context.AfterFunc(b.streams, cancel)
 	defer stop()
-	err = b.guard(ctx, info.FullMethod, roles, func(ctx context.Context) error {
+	err = b.guard(ctx, info.FullMethod, roles, nil, func(ctx context.Context) error {
 		return handler(server, &admittedStream{ServerStream: stream, ctx: ctx})
 	})
 	if err != nil && b.streams.Err() != nil && stream.Context().Err() == nil {

@@ -3,7 +3,9 @@
 package talossim
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -119,6 +121,24 @@ func (n *Node) spring(method string, when moment) *trap {
 		}
 	}
 	return nil
+}
+
+// OnCall has look see each call that the node is about to carry out. The caller waits until it has looked: what it sees is as it was
+// before the call. The method is named as in Calls; a stream has no request. Machines are looked at until they are gone.
+func (n *Node) OnCall(look func(ctx context.Context, method string, request any)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lookers = append(n.lookers, look)
+}
+
+// look has those who look see a call.
+func (n *Node) look(ctx context.Context, method string, request any) {
+	n.mu.Lock()
+	lookers := slices.Clone(n.lookers)
+	n.mu.Unlock()
+	for _, look := range lookers {
+		look(ctx, method, request)
+	}
 }
 
 // Call is a call that reached the node.

@@ -73,6 +73,7 @@ type Node struct {
 	faults   Faults
 	traps    []trap
 	calls    []Call
+	lookers  []func(ctx context.Context, method string, request any)
 	pulled   map[string]bool
 	// labelError is why the API server refused labels.
 	labelError error

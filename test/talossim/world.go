@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -133,6 +134,20 @@ func (w *World) Nodes() []*Node {
 	defer w.mu.Unlock()
 	return slices.Clone(w.nodes)
 }
+
+// AuditLogs are the files in which the API servers of machines of full fidelity note who asked them for what. Those of machines that
+// are gone stay, as if they had been shipped elsewhere.
+func (w *World) AuditLogs() ([]string, error) {
+	if !w.options.Full {
+		return nil, nil
+	}
+	return filepath.Glob(filepath.Join(w.auditDir(), "*.log"))
+}
+
+// auditDir cannot be the directory of a node.
+func (w *World) auditDir() string { return filepath.Join(w.options.Dir, ".audit") }
+
+func (w *World) auditLog(n *Node) string { return filepath.Join(w.auditDir(), n.Name()+".log") }
 
 // Close powers all machines off.
 func (w *World) Close() error {
