@@ -38,6 +38,7 @@ func (s Slimmer) secret(keep func(name string) bool) toolscache.TransformFunc {
 		}
 
 		s.Meta(&secret.ObjectMeta)
+		secret.Annotations = s.keys(secret.Annotations)
 		secret.Type = corev1.SecretType(s.Text(string(secret.Type)))
 
 		if !keep(secret.Name) {
@@ -102,6 +103,20 @@ func (s Slimmer) Meta(meta *metav1.ObjectMeta) {
 	for i := range meta.Finalizers {
 		meta.Finalizers[i] = s.Text(meta.Finalizers[i])
 	}
+}
+
+// keys shares the keys of a map whose values are an object's own.
+func (s Slimmer) keys(values map[string]string) map[string]string {
+	if values == nil {
+		return nil
+	}
+
+	shared := make(map[string]string, len(values))
+	for key, value := range values {
+		shared[s.Text(key)] = value
+	}
+
+	return shared
 }
 
 // Only is a shared map of those of the values that are there, or nil.

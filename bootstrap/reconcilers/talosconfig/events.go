@@ -14,7 +14,6 @@ import (
 
 // Reasons of events about a TalosConfig.
 const (
-	eventDataSecretCreated   = "DataSecretCreated"
 	eventDataSecretRecreated = "DataSecretRecreated"
 	eventDataSecretUpdated   = "DataSecretUpdated"
 	eventDataSecretClaimed   = "DataSecretClaimed"
@@ -26,6 +25,8 @@ const (
 	actionClaim  = "Claim"
 )
 
+// recordCreated tells of a Secret that was there before. That of a new machine is no event: there would be one for each, which says nothing
+// that the TalosConfig does not, is a write, and is kept by Kubernetes' library for minutes to recognise a series.
 func (r *Reconciler) recordCreated(config *bootstrapv1.TalosConfig, secret *corev1.Secret, rendered machineconfig.Config, again bool) {
 	metrics.Rendered()
 
@@ -38,8 +39,6 @@ func (r *Reconciler) recordCreated(config *bootstrapv1.TalosConfig, secret *core
 	}
 
 	metrics.DataSecretWritten(metrics.Created)
-	r.Recorder.Eventf(config, secret, corev1.EventTypeNormal, eventDataSecretCreated, actionRender,
-		"Rendered the machine config into Secret %s with contract %s", secret.Name, rendered.Contract)
 }
 
 func (r *Reconciler) recordUpdated(config *bootstrapv1.TalosConfig, secret *corev1.Secret, rendered machineconfig.Config) {

@@ -90,8 +90,6 @@ func TestMachinesGetTheirConfigs(t *testing.T) {
 			g.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, machine)).To(Succeed())
 			g.Expect(machine.Spec.Bootstrap.DataSecretName).To(HaveValue(Equal(name)))
 		}).Should(Succeed())
-
-		w.Eventually(w.events(name)).Should(ContainElement("DataSecretCreated"))
 	}
 
 	// The cluster's own secrets belong to the Cluster, which a move follows, and fit each other.
