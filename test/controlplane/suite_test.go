@@ -20,7 +20,7 @@ var long = flag.Bool("long", false, "run the scenarios that take longer, too")
 var suite *play.Suite
 
 func TestMain(m *testing.M) {
-	play.Main(m, &suite, stage.Options{CAPIFeatureGates: map[string]bool{"MachineTaintPropagation": true}})
+	play.Main(m, &suite, stage.Options{CAPIFeatureGates: map[string]bool{"MachineTaintPropagation": true, "ClusterTopology": true}})
 }
 
 // onlyLong skips a test that takes longer, unless it is asked for.
