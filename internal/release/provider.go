@@ -11,7 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 )
 
 // unnamedImage is the image in config/*/manager, which stands for the release's own.
@@ -37,20 +37,18 @@ type Provider struct {
 	// Package is the directory, in the checkout, of the manager's main package.
 	Package string
 
+	// Templates are the templates of clusters, and the cluster classes, for this infrastructure provider, with which clusterctl looks for them.
+	// Those for the providers of others are in a release, for clusterctl's flag --from.
+	Templates []string
+
 	// RepositoryOnly keeps the provider out of releases: it is for trying out from a checkout.
 	RepositoryOnly bool
 }
 
-// has says whether a file of the release belongs to the provider's directory of a repository. clusterctl looks for templates of clusters, and
-// for cluster classes, with the infrastructure provider.
+// has says whether a file of the release belongs to the provider's directory of a repository.
 func (p Provider) has(file string) bool {
-	isTemplate := strings.HasPrefix(file, "cluster-template") || strings.HasPrefix(file, "clusterclass-")
-
-	return file == MetadataFile || file == p.ComponentsFile || isTemplate && p.Type == infrastructureType
+	return file == MetadataFile || file == p.ComponentsFile || slices.Contains(p.Templates, file)
 }
-
-// infrastructureType is clusterctl's name for the type of infrastructure providers.
-const infrastructureType = "InfrastructureProvider"
 
 // providers are all that a checkout may have.
 var providers = []Provider{
@@ -65,9 +63,10 @@ var providers = []Provider{
 		Package: "controlplane",
 	},
 	{
-		Label: "infrastructure-sim", Name: "sim", Type: infrastructureType,
+		Label: "infrastructure-sim", Name: "sim", Type: "InfrastructureProvider",
 		Kustomization: "test/infrastructure/config/default", ComponentsFile: "infrastructure-components.yaml", Image: "ichor-sim-manager",
 		Package: "test/infrastructure", RepositoryOnly: true,
+		Templates: []string{"cluster-template.yaml", "cluster-template-topology.yaml", "clusterclass-ichor.yaml"},
 	},
 }
 

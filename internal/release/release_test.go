@@ -77,7 +77,10 @@ func TestFiles(t *testing.T) {
 		}
 	}
 
-	for _, template := range []string{"cluster-template.yaml", "cluster-template-topology.yaml", "clusterclass-ichor.yaml"} {
+	for _, template := range []string{
+		"cluster-template.yaml", "cluster-template-topology.yaml", "clusterclass-ichor.yaml",
+		"cluster-template-metal3.yaml", "cluster-template-proxmox.yaml", "cluster-template-vsphere.yaml",
+	} {
 		if diff := cmp.Diff(read(t, root, "templates", template), read(t, options.Output, template)); diff != "" {
 			t.Errorf("%s: %s", template, diff)
 		}
@@ -107,6 +110,10 @@ func TestFiles(t *testing.T) {
 		// clusterctl looks for templates with the infrastructure provider.
 		read(t, options.Output, "infrastructure-sim", version, "cluster-template.yaml")
 		read(t, options.Output, "infrastructure-sim", version, "clusterclass-ichor.yaml")
+
+		if _, err := os.Stat(filepath.Join(options.Output, "infrastructure-sim", version, "cluster-template-metal3.yaml")); !os.IsNotExist(err) {
+			t.Errorf("the simulated provider has a template for another: %v", err)
+		}
 	}
 
 	entries, err := ReadConfig(filepath.Join(options.Output, ConfigFile))
