@@ -245,7 +245,7 @@ func (c *Cluster) own(m MemberState) (*View, bool) {
 func (c *Cluster) problem(m MemberState, farthest uint64) string {
 	for _, alarm := range c.Alarms {
 		if alarm.Member == m.ID {
-			return "has the alarm " + alarm.Type
+			return "has the alarm " + alarm.String()
 		}
 	}
 
@@ -253,7 +253,7 @@ func (c *Cluster) problem(m MemberState, farthest uint64) string {
 
 	switch {
 	case m.Name == "":
-		return "has not started"
+		return c.unstarted(m)
 	case !ok:
 		return c.silence(m)
 	case view.Leader == 0:
@@ -261,12 +261,21 @@ func (c *Cluster) problem(m MemberState, farthest uint64) string {
 	case c.Leader != 0 && view.Leader != c.Leader:
 		return "follows another leader than the quorum"
 	case len(view.Errors) > 0 && len(c.Alarms) == 0:
-		return view.Errors[0]
+		return "reports: " + view.Errors[0]
 	case farthest-view.Applied > maxLag:
 		return fmt.Sprintf("is more than %d entries behind", maxLag)
 	default:
 		return ""
 	}
+}
+
+// unstarted says why a member has not started, as far as its node does.
+func (c *Cluster) unstarted(m MemberState) string {
+	if h := c.host(m.Host); m.Evidence >= ByNameAndAddress && h != nil && h.View.Problem != "" {
+		return "has not started: " + h.View.Problem
+	}
+
+	return "has not started"
 }
 
 // silence says why a member's own node tells nothing of it.
@@ -275,15 +284,15 @@ func (c *Cluster) silence(m MemberState) string {
 
 	switch {
 	case m.Evidence < ByNameAndAddress || h == nil:
-		return "no Machine is known to run it"
+		return "is on no Machine for certain"
 	case m.Left && h.View.Self != 0:
 		return "is of an earlier life of its node, which runs another"
 	case m.Left:
 		return "has lost its data"
 	case !h.View.Answered && h.View.Problem != "":
-		return "its node does not answer: " + h.View.Problem
+		return "is on a node that tells nothing: " + h.View.Problem
 	case !h.View.Answered:
-		return "its node does not answer"
+		return "is on a node that tells nothing"
 	case h.View.Problem != "":
 		return "does not run: " + h.View.Problem
 	default:

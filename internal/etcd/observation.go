@@ -45,6 +45,21 @@ type Alarm struct {
 	Type string
 }
 
+// remedies say what an alarm means, and what ends it. Etcd itself ends none. Source: etcd, maintenance guide.
+var remedies = map[string]string{
+	"NOSPACE": "its database has reached its quota and takes no writes: free space with talosctl etcd defrag, then run talosctl etcd alarm disarm",
+	"CORRUPT": "its data differs from the other members': delete its Machine, so that a new member takes its place, then run talosctl etcd alarm disarm",
+}
+
+// String is the alarm with what to do about it.
+func (a Alarm) String() string {
+	if remedy := remedies[a.Type]; remedy != "" {
+		return a.Type + " (" + remedy + ")"
+	}
+
+	return a.Type
+}
+
 // DataState says whether a node has etcd data on its disk.
 type DataState int
 

@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"fmt"
 	"time"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
@@ -208,7 +209,7 @@ func (p *planner) unproven() *Decision {
 
 	for i := range p.Machines {
 		if m := &p.Machines[i]; (m.HadAddress || len(m.RecordedMembers) > 0) && !m.empty() {
-			doubtful = append(doubtful, m.Name)
+			doubtful = append(doubtful, fmt.Sprintf("%s (%s)", m.Name, m.notUp()))
 		}
 	}
 
@@ -217,7 +218,8 @@ func (p *planner) unproven() *Decision {
 	}
 
 	return wait(controlplanev1.PlanBootstrapUnprovenReason,
-		"Etcd is not bootstrapped as long as a machine that has an address does not say whether it has etcd data: %s", prose.Names(doubtful))
+		"Etcd is not bootstrapped as long as a machine that has had an address does not say whether it has etcd data. Mend it, or delete its Machine if there is nothing of it: %s",
+		prose.Named(doubtful))
 }
 
 // empty is the node's own word that it has no etcd data.
@@ -236,7 +238,7 @@ func (m *Machine) notUp() string {
 	case m.Etcd.Problem != "":
 		return m.Etcd.Problem
 	case len(m.Addresses) == 0:
-		return "it has no address yet"
+		return "it has no address yet (its infrastructure machine reports none in status.addresses)"
 	case !m.Etcd.Answered:
 		return "its Talos API does not answer yet"
 	default:

@@ -174,7 +174,7 @@ func othersWell(p *planner, m *Machine) *Decision {
 			continue
 		}
 
-		if complaint := other.complaint(); complaint != "" {
+		if complaint := p.complaint(other); complaint != "" {
 			unwell = append(unwell, complaint)
 
 			if other.NodeName != "" {
@@ -222,28 +222,91 @@ func memberMayLeave(p *planner, m *Machine) *Decision {
 	return nil
 }
 
-// complaint says what is not well with a machine; empty when it is.
-func (m *Machine) complaint() string {
+// well is true for a machine that has a Node and everything that is required.
+func (m *Machine) well() bool {
+	return m.NodeName != "" && !slices.ContainsFunc(required, func(name string) bool { return !m.says(name) })
+}
+
+// complaint says what is not well with a machine; empty when it is. Conditions of which the same is said, as of all when a node does not
+// answer, are named together.
+func (p *planner) complaint(m *Machine) string {
 	if m.NodeName == "" {
-		return fmt.Sprintf("Machine %s has no Node yet", m.Name)
+		return joined(fmt.Sprintf("Machine %s has no Node yet", m.Name), p.notJoined(m))
 	}
 
-	var out []string
+	type saying struct {
+		conditions []string
+		what       string
+	}
+
+	var all []saying
 
 	for _, name := range required {
+		what := ""
+
 		switch c := meta.FindStatusCondition(m.Conditions, name); {
 		case c == nil:
-			out = append(out, "does not say "+name)
+			what = "" // it says nothing
 		case c.Status != metav1.ConditionTrue:
-			out = append(out, strings.TrimSuffix(fmt.Sprintf("says %s %s: %s", name, c.Status, c.Message), ": "))
+			what = joined(string(c.Status), c.Message)
+		default:
+			continue
 		}
+
+		at := slices.IndexFunc(all, func(s saying) bool { return s.what == what })
+		if at < 0 {
+			at = len(all)
+			all = append(all, saying{what: what})
+		}
+
+		all[at].conditions = append(all[at].conditions, name)
 	}
 
-	if len(out) == 0 {
+	if len(all) == 0 {
 		return ""
 	}
 
-	return fmt.Sprintf("Machine %s %s", m.Name, strings.Join(out[:min(len(out), 3)], ", "))
+	out := make([]string, 0, len(all))
+	for _, each := range all {
+		verb := "says "
+		if each.what == "" {
+			verb = "does not say "
+		}
+
+		out = append(out, strings.TrimSpace(verb+strings.Join(each.conditions, ", ")+" "+each.what))
+	}
+
+	return fmt.Sprintf("Machine %s %s", m.Name, strings.Join(out, ", "))
+}
+
+// notJoined says what is known of why a machine has no Node: what its node says, or its etcd member.
+func (p *planner) notJoined(m *Machine) string {
+	for _, member := range p.etcd.MembersOf(m.Name) {
+		switch {
+		case member.Name == "":
+			return fmt.Sprintf("its etcd member %s %s", member.ID, member.Problem)
+		case member.Learner:
+			return fmt.Sprintf("its etcd member %s is a learner, and has no vote before it has caught up", member.ID)
+		}
+	}
+
+	if !m.Etcd.Answered && m.Etcd.Problem == "" && len(m.Addresses) > 0 {
+		return "" // it was not asked
+	}
+
+	if !m.Etcd.Answered || m.Etcd.Problem != "" {
+		return m.notUp()
+	}
+
+	return ""
+}
+
+func joined(what, why string) string {
+	if why == "" {
+		return what
+	}
+
+	return what + ": " + why
 }
 
 // says is the status of a condition of the machine.

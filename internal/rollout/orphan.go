@@ -115,12 +115,12 @@ func (p *planner) stranger(excused func(name string) bool) (member *etcd.MemberS
 
 	for i := range p.Machines {
 		if m := &p.Machines[i]; !excused(m.Name) && !p.etcd.Accounted(m.Name) {
-			silent = append(silent, m.Name)
+			silent = append(silent, fmt.Sprintf("%s (%s)", m.Name, m.notUp()))
 		}
 	}
 
 	if len(silent) > 0 {
-		return nil, fmt.Sprintf("etcd member %s may be that of a machine that cannot say so: %s", unowned[0], prose.Names(silent))
+		return nil, fmt.Sprintf("etcd member %s may be that of a machine that cannot say so: %s", unowned[0], prose.Named(silent))
 	}
 
 	if !p.Nodes.Known {

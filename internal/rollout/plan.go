@@ -290,7 +290,7 @@ func (p *planner) comeUp() *Decision {
 	}
 
 	for _, m := range p.live {
-		switch complaint := m.complaint(); {
+		switch complaint := p.complaint(m); {
 		case complaint == "":
 		case m.NodeName == "":
 			return wait(controlplanev1.PlanWaitingForMachineReason, "%s", complaint)

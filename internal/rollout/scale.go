@@ -38,7 +38,7 @@ func (p *planner) roll() *Decision {
 	}
 
 	// A machine that is to be replaced and is not well must not keep its replacement from being made: it goes first then.
-	if m.complaint() != "" && len(p.live) > 1 && p.pass(removal, m) == nil {
+	if !m.well() && len(p.live) > 1 && p.pass(removal, m) == nil {
 		return do(DeleteMachine{m.Name}, controlplanev1.PlanRollingOutReason, "%s", message+"; it is not well, so it goes before a new one is made")
 	}
 
@@ -145,7 +145,7 @@ func (p *planner) goner(among []*Machine) *Machine {
 		func(m *Machine) bool { return m.DeleteRequested && outdated(m) },
 		func(m *Machine) bool { return m.DeleteRequested },
 		(*Machine).unhealthy,
-		func(m *Machine) bool { return outdated(m) && m.complaint() != "" },
+		func(m *Machine) bool { return outdated(m) && !m.well() },
 		outdated,
 		func(*Machine) bool { return true },
 	} {

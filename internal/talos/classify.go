@@ -61,6 +61,9 @@ func answer(code codes.Code, said string, where candidate) *nodeError {
 	}
 }
 
+// reachable is what to look at when there is no connection.
+const reachable = "see that the machine is on and that its Talos API can be reached from here"
+
 // classify says why there was no answer.
 func (f failure) classify(code codes.Code, where candidate) *nodeError {
 	switch {
@@ -69,11 +72,11 @@ func (f failure) classify(code codes.Code, where candidate) *nodeError {
 	case f.handshake != nil:
 		return f.untrusted(where)
 	case f.dial != nil:
-		return &nodeError{ErrUnreachable, fmt.Sprintf("no connection to %s: %s", where, spoken(f.dial))}
+		return &nodeError{ErrUnreachable, fmt.Sprintf("no connection to %s: %s; %s", where, spoken(f.dial), reachable)}
 	case !f.connected:
-		return &nodeError{ErrUnreachable, fmt.Sprintf("no connection to %s: nobody answers", where)}
+		return &nodeError{ErrUnreachable, fmt.Sprintf("no connection to %s: nobody answers; %s", where, reachable)}
 	case code == codes.DeadlineExceeded:
-		return &nodeError{ErrSlow, fmt.Sprintf("its node at %s does not answer in time", where)}
+		return &nodeError{ErrSlow, fmt.Sprintf("its node at %s does not answer in time: it has too much to do, or the network to it loses what is sent", where)}
 	case where.node != "":
 		return &nodeError{ErrUnreachable, fmt.Sprintf("no connection to %s: the endpoint answers and does not reach the node", where)}
 	default:
@@ -88,7 +91,8 @@ func (f failure) refusal(where candidate) *nodeError {
 		return &nodeError{ErrClock, fmt.Sprintf(
 			"its node at %s takes our new certificate for one that is expired or not valid yet: its clock and ours differ, set both by NTP", where)}
 	case alertUnknownAuthority:
-		return &nodeError{ErrRefused, fmt.Sprintf("its node at %s does not accept certificates of the cluster's Talos authority", where)}
+		return &nodeError{ErrRefused, fmt.Sprintf(
+			"its node at %s does not accept certificates of the Talos CA in the cluster's secrets bundle: it was configured with another", where)}
 	default:
 		return &nodeError{ErrRefused, fmt.Sprintf("its node at %s does not accept our certificate", where)}
 	}
@@ -107,7 +111,8 @@ func (f failure) untrusted(where candidate) *nodeError {
 	}
 
 	if f.foreign() {
-		return &nodeError{ErrForeign, fmt.Sprintf("what answers at %s has a certificate of another authority: it is not a node of this cluster", where)}
+		return &nodeError{ErrForeign, fmt.Sprintf("what answers at %s has a certificate of another Talos CA than the one in the cluster's secrets bundle: it is not a node of this cluster. "+
+			"If the address is the machine's, it was configured for another cluster: delete the Machine, and another is made", where)}
 	}
 
 	return &nodeError{ErrUnreachable, fmt.Sprintf("no connection to %s: the TLS handshake ends with: %s", where, spoken(f.handshake))}

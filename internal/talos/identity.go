@@ -39,7 +39,9 @@ func (n *Nodes) prove(m *Machine, f facts) (proof, error) {
 	case m.NodeName != "" && f.nodeName != "" && strings.EqualFold(m.NodeName, f.nodeName):
 		return byNodeName, nil
 	case m.NodeName != "" && f.nodeName != "":
-		return 0, &nodeError{ErrAnotherNode, fmt.Sprintf("the Node %q answers, and the Machine's is %q", f.nodeName, m.NodeName)}
+		return 0, &nodeError{ErrAnotherNode, fmt.Sprintf(
+			"the Node %q answers, and the Machine's is %q: another machine has the address now, or the node's host name was changed, which Kubernetes takes for another Node; change it back",
+			f.nodeName, m.NodeName)}
 	case sameUUID(m.SystemUUID, f.uuid):
 		return byUUID, nil
 	case m.NodeName != "":

@@ -178,16 +178,16 @@ func TestCandidates(t *testing.T) {
 			addresses: internal("10.0.0.1"),
 			want:      []string{"10.0.0.1 through 10.0.0.1:50000"},
 		},
-		"none": {why: "has no address yet"},
+		"none": {why: "it has no address yet (its infrastructure machine reports none in status.addresses; some platforms need a guest agent for that)"},
 		"none that can be used": {
 			reach:     Reach{Endpoint: "10.0.0.100"},
 			addresses: internal("10.0.0.100", "10.0.0.9", "name"),
-			why: "has no address that can be used: 10.0.0.100 is the control-plane endpoint (if it is the machine's alone, name it in spec.talosAPI.endpoints of the TalosClusterConfig), " +
+			why: "it has no address of its own that can be used: 10.0.0.100 is the control-plane endpoint (if it is the machine's alone, name it in spec.talosAPI.endpoints of the TalosClusterConfig), " +
 				"10.0.0.9 is the address of Machine other, too, name is no IP address",
 		},
 		"none of the types": {
 			addresses: []clusterv1.MachineAddress{name},
-			why:       "has no address of the types InternalIP, ExternalIP; spec.talosAPI.addressTypes of the TalosClusterConfig says which are used",
+			why:       "it has no address of the types InternalIP, ExternalIP; spec.talosAPI.addressTypes of the TalosClusterConfig says which are used",
 		},
 	}
 

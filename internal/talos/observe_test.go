@@ -142,19 +142,20 @@ func TestFaultsHaveClassesAndWords(t *testing.T) {
 	}{
 		"refuses connections": {
 			faults: talossim.Faults{Unreachable: true}, class: talos.ErrUnreachable,
-			words: "machine cp1: no connection to ADDRESS:50000: connection refused",
+			words: "machine cp1: no connection to ADDRESS:50000: connection refused; see that the machine is on and that its Talos API can be reached from here",
 		},
 		"black hole": {
 			faults: talossim.Faults{BlackHole: true}, timeout: 2 * time.Second, class: talos.ErrUnreachable,
-			words: "machine cp1: no connection to ADDRESS:50000: nobody answers",
+			words: "machine cp1: no connection to ADDRESS:50000: nobody answers; see that the machine is on and that its Talos API can be reached from here",
 		},
 		"slow": {
 			faults: talossim.Faults{Delay: time.Hour}, timeout: 5 * time.Second, class: talos.ErrSlow,
-			words: "machine cp1: its node at ADDRESS:50000 does not answer in time",
+			words: "machine cp1: its node at ADDRESS:50000 does not answer in time: it has too much to do, or the network to it loses what is sent",
 		},
 		"another authority": {
 			faults: talossim.Faults{WrongCA: true}, class: talos.ErrForeign,
-			words: "machine cp1: what answers at ADDRESS:50000 has a certificate of another authority: it is not a node of this cluster",
+			words: "machine cp1: what answers at ADDRESS:50000 has a certificate of another Talos CA than the one in the cluster's secrets bundle: " +
+				"it is not a node of this cluster. If the address is the machine's, it was configured for another cluster: delete the Machine, and another is made",
 		},
 		"clock ahead": {
 			faults: talossim.Faults{ClockSkew: 3 * time.Hour}, class: talos.ErrClock,
@@ -166,7 +167,8 @@ func TestFaultsHaveClassesAndWords(t *testing.T) {
 		},
 		"other hostname": {
 			faults: talossim.Faults{Hostname: "stranger"}, class: talos.ErrAnotherNode,
-			words: `machine cp1: the Node "stranger" answers, and the Machine's is "cp1"`,
+			words: `machine cp1: the Node "stranger" answers, and the Machine's is "cp1": another machine has the address now, or the node's host name was changed, ` +
+				`which Kubernetes takes for another Node; change it back`,
 		},
 		"worker": {
 			machine: func(m *talos.Machine) { m.ControlPlane = false }, class: talos.ErrAnotherNode,
@@ -174,7 +176,7 @@ func TestFaultsHaveClassesAndWords(t *testing.T) {
 		},
 		"no address": {
 			machine: func(m *talos.Machine) { m.Addresses = nil }, class: talos.ErrNoAddress,
-			words: "machine cp1: has no address yet",
+			words: "machine cp1: it has no address yet (its infrastructure machine reports none in status.addresses; some platforms need a guest agent for that)",
 		},
 	}
 
@@ -254,7 +256,7 @@ func TestAddressOfAnotherNode(t *testing.T) {
 	t.Run("an address was reused", func(t *testing.T) {
 		node := w.open(at("gone", true, two.Address())).Observe(w.ctx, "gone")["gone"]
 		w.Expect(node.Err).To(MatchError(talos.ErrAnotherNode))
-		w.Expect(node.Err.Error()).To(Equal(`machine gone: the Node "cp2" answers, and the Machine's is "gone"`))
+		w.Expect(node.Err.Error()).To(HavePrefix(`machine gone: the Node "cp2" answers, and the Machine's is "gone": another machine has the address now`))
 	})
 
 	t.Run("an address of two Machines is not dialled", func(t *testing.T) {

@@ -162,7 +162,7 @@ func TestRotation(t *testing.T) {
 
 	refused := both.Nodes(talos.Reach{}, w.machines()).Observe(w.ctx)["cp1"].Err
 	w.Expect(refused).To(MatchError(talos.ErrRefused))
-	w.Expect(refused.Error()).To(HaveSuffix("does not accept certificates of the cluster's Talos authority"))
+	w.Expect(refused.Error()).To(HaveSuffix("it was configured with another"))
 }
 
 func TestCredentialsThatCannotBeUsed(t *testing.T) {

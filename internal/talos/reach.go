@@ -96,13 +96,13 @@ func (r Reach) targets(m *Machine, shared map[string][]string) (targets []string
 	case len(targets) > 0:
 		return targets, ""
 	case len(m.Addresses) == 0:
-		return nil, "has no address yet"
+		return nil, "it has no address yet (its infrastructure machine reports none in status.addresses; some platforms need a guest agent for that)"
 	case len(refused) == 0:
-		return nil, fmt.Sprintf("has no address of the types %s; spec.talosAPI.addressTypes of the TalosClusterConfig says which are used", joined(types))
+		return nil, fmt.Sprintf("it has no address of the types %s; spec.talosAPI.addressTypes of the TalosClusterConfig says which are used", joined(types))
 	default:
 		slices.Sort(refused)
 
-		return nil, "has no address that can be used: " + strings.Join(slices.Compact(refused), ", ")
+		return nil, "it has no address of its own that can be used: " + strings.Join(slices.Compact(refused), ", ")
 	}
 }
 

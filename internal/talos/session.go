@@ -181,7 +181,7 @@ func (s *session) introduce(ctx context.Context) error {
 // explain looks closer at a node that has a certificate of another authority: one in maintenance mode has, too.
 func (n *Nodes) explain(ctx context.Context, err error, way candidate) error {
 	if errors.Is(err, ErrForeign) && way.node == "" && n.cluster.inMaintenance(ctx, way) {
-		return &nodeError{ErrMaintenance, "its node at " + way.String() + " is in maintenance mode: it has no configuration, or refused the one it was given"}
+		return &nodeError{ErrMaintenance, "its node at " + way.String() + " is in maintenance mode: it has no configuration, or refused the one it was given, and its console says why"}
 	}
 
 	return err

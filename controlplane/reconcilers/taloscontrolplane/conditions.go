@@ -90,19 +90,26 @@ func etcdCondition(seen *observation, members etcd.Cluster) metav1.Condition {
 
 	var problems []string
 
+	// An alarm is the problem of its member, of which it is told once.
+	told := map[etcd.MemberID]bool{}
+
 	for _, member := range members.Members {
 		switch {
 		case member.Evidence < etcd.ByNameAndAddress:
 			problems = append(problems, fmt.Sprintf("member %s is on no Machine", member))
+		case member.Name == "":
+			problems, told[member.ID] = append(problems, fmt.Sprintf("member %s %s", member, member.Problem)), true
 		case member.Learner:
-			problems = append(problems, fmt.Sprintf("member %s is a learner", member))
+			problems = append(problems, fmt.Sprintf("member %s is a learner, and has no vote before it has caught up", member))
 		case !member.Healthy() && !seen.says(member.Host, controlplanev1.MachineEtcdMemberHealthyCondition):
-			problems = append(problems, fmt.Sprintf("member %s: %s", member, member.Problem))
+			problems, told[member.ID] = append(problems, fmt.Sprintf("member %s %s", member, member.Problem)), true
 		}
 	}
 
 	for _, alarm := range members.Alarms {
-		problems = append(problems, fmt.Sprintf("member %s has the alarm %s", alarm.Member, alarm.Type))
+		if !told[alarm.Member] {
+			problems = append(problems, fmt.Sprintf("member %s has the alarm %s", alarm.Member, alarm))
+		}
 	}
 
 	if len(problems) > 0 {

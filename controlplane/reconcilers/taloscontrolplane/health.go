@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
 	"github.com/maesh-dev/ichor/internal/prose"
@@ -65,7 +66,12 @@ func (r *Reconciler) judge(seen *observation) {
 
 		last, asked := seen.plane.views[m.object.UID]
 		asked = asked && seen.nodes != nil
-		now := health(out.Name, seen.answerOf(last, asked), members)
+		node := seen.answerOf(last, asked)
+		now := health(out.Name, node, members)
+
+		if m.config != nil {
+			noteHostname(now, misnamed(&m.config.Spec, out.Name, node))
+		}
 
 		silent := mute
 		if asked {
@@ -190,12 +196,40 @@ func memberHealth(name string, node talos.Node, members etcd.Cluster) metav1.Con
 		return no(condition, controlplanev1.MachineNotHealthyReason, sentence(members.Problem))
 	case at < 0:
 		return no(condition, controlplanev1.MachineEtcdMemberMissingReason, joined("The machine has no etcd member", node.Etcd.Problem))
+	case own[at].Name == "":
+		return no(condition, controlplanev1.MachineNotHealthyReason, fmt.Sprintf("Etcd member %s %s. %s", own[at].ID, own[at].Problem, ifItLasts))
 	case own[at].Learner:
-		return no(condition, controlplanev1.MachineNotHealthyReason, fmt.Sprintf("Etcd member %s is a learner, and has no vote yet", own[at].ID))
+		return no(condition, controlplanev1.MachineNotHealthyReason,
+			fmt.Sprintf("Etcd member %s is a learner, and has no vote before it has caught up with the others. %s", own[at].ID, ifItLasts))
 	case !own[at].Healthy():
-		return no(condition, controlplanev1.MachineNotHealthyReason, fmt.Sprintf("Etcd member %s: %s", own[at].ID, own[at].Problem))
+		return no(condition, controlplanev1.MachineNotHealthyReason, fmt.Sprintf("Etcd member %s %s", own[at].ID, own[at].Problem))
 	default:
 		return yes(condition, controlplanev1.MachineHealthyReason, "")
+	}
+}
+
+// ifItLasts is what to do about a member that does not come to vote.
+const ifItLasts = "If that lasts, look at the log of etcd on its node (talosctl logs etcd), or delete the Machine to have another made"
+
+// misnamed says that a node calls itself otherwise than its TalosConfig wants it to be called; empty when it does not. That is no fault, since
+// a patch may name it, and nothing depends on it: members are known by their IDs, Nodes by their provider IDs.
+func misnamed(spec *bootstrapv1.TalosConfigSpec, machine string, node talos.Node) string {
+	// What follows a dot in the name is the domain.
+	wanted, _, _ := strings.Cut(machine, ".")
+	if spec.Hostname.Source != bootstrapv1.HostnameSourceMachineName || node.Hostname == "" || strings.EqualFold(node.Hostname, wanted) {
+		return ""
+	}
+
+	return fmt.Sprintf("The host name is %s, and not that of the Machine, as hostname.source of its TalosConfig wants it: if no patch sets it, see what does. "+
+		"Nothing is held up by it", node.Hostname)
+}
+
+// noteHostname adds a note to TalosHealthy.
+func noteHostname(all []metav1.Condition, note string) {
+	for i := range all {
+		if all[i].Type == controlplanev1.MachineTalosHealthyCondition && note != "" {
+			all[i].Message = strings.TrimPrefix(all[i].Message+". "+note, ". ")
+		}
 	}
 }
 
@@ -223,7 +257,7 @@ func talosHealth(node talos.Node) metav1.Condition {
 	}
 
 	if node.TimeSynced != nil && !*node.TimeSynced {
-		problems = append(problems, "the time is not synchronized")
+		problems = append(problems, "the time is not synchronized: see that it reaches its time servers (talosctl get timeservers)")
 	}
 
 	if len(problems) == 0 {

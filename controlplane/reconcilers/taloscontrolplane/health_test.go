@@ -5,6 +5,7 @@ package taloscontrolplane
 import (
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
 	"github.com/maesh-dev/ichor/internal/rollout"
@@ -79,7 +81,7 @@ func TestHealth(t *testing.T) {
 		}},
 		"a member with an alarm": {
 			func(n *talos.Node) { n.Etcd.Alarms = []etcd.Alarm{{Member: 1, Type: "NOSPACE"}} },
-			said{controlplanev1.MachineEtcdMemberHealthyCondition: "False NotHealthy: Etcd member 1: has the alarm NOSPACE"},
+			said{controlplanev1.MachineEtcdMemberHealthyCondition: "False NotHealthy: Etcd member 1 has the alarm " + etcd.Alarm{Type: "NOSPACE"}.String()},
 		},
 		"no member": {
 			func(n *talos.Node) {
@@ -102,7 +104,7 @@ func TestHealth(t *testing.T) {
 		},
 		"the wrong time": {
 			func(n *talos.Node) { n.TimeSynced = new(false) },
-			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: The time is not synchronized"},
+			said{controlplanev1.MachineTalosHealthyCondition: "False NotHealthy: The time is not synchronized: see that it reaches its time servers (talosctl get timeservers)"},
 		},
 	}
 
@@ -201,5 +203,37 @@ func TestNobodyCanAsk(t *testing.T) {
 		if diff := cmp.Diff(step.want, judged(step.after, step.way, step.disconnected)); diff != "" {
 			t.Errorf("step %d: %s", i, diff)
 		}
+	}
+}
+
+// Another host name than the TalosConfig asks for is told, and is no fault.
+func TestHostnameIsNoted(t *testing.T) {
+	tests := map[string]struct {
+		source             bootstrapv1.HostnameSource
+		machine, node, say string
+	}{
+		"as it is wanted":           {bootstrapv1.HostnameSourceMachineName, "cp-1", "cp-1", ""},
+		"in other letters":          {bootstrapv1.HostnameSourceMachineName, "cp-1", "CP-1", ""},
+		"without the domain":        {bootstrapv1.HostnameSourceMachineName, "cp-1.example", "cp-1", ""},
+		"not known":                 {bootstrapv1.HostnameSourceMachineName, "cp-1", "", ""},
+		"left to Talos":             {bootstrapv1.HostnameSourceAutomatic, "cp-1", "talos-x", ""},
+		"not said, left to Talos":   {"", "cp-1", "talos-x", ""},
+		"another than is wanted":    {bootstrapv1.HostnameSourceMachineName, "cp-1", "talos-x", "The host name is talos-x, and not that of the Machine"},
+		"only the first part of it": {bootstrapv1.HostnameSourceMachineName, "cp-1", "cp", "The host name is cp, and not that of the Machine"},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			node := wellNode()
+			node.Hostname = test.node
+
+			spec := &bootstrapv1.TalosConfigSpec{Hostname: bootstrapv1.HostnameSpec{Source: test.source}}
+			all := []metav1.Condition{talosHealth(node)}
+			noteHostname(all, misnamed(spec, test.machine, node))
+
+			if all[0].Status != metav1.ConditionTrue || !strings.HasPrefix(all[0].Message, test.say) || (test.say == "") != (all[0].Message == "") {
+				t.Errorf("%s: %q", all[0].Status, all[0].Message)
+			}
+		})
 	}
 }

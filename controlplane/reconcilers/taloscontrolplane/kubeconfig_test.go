@@ -3,18 +3,25 @@
 package taloscontrolplane
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
@@ -106,6 +113,111 @@ func TestStale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, stale(test.content, cluster, authority, time.Now().Add(test.after))); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// everySecret is what the cache of metadata knows: every Secret, whatever its labels.
+type everySecret struct {
+	cache.Cache
+	reader client.Reader
+}
+
+func (e everySecret) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	found := &corev1.Secret{}
+	if err := e.reader.Get(ctx, key, found); err != nil {
+		return err
+	}
+
+	object.SetUID(found.UID)
+
+	return nil
+}
+
+// The kubeconfig is made when there is none and taken over when it is Cluster API's own; one that a user has made is left as it is.
+func TestKubeconfigOfAUser(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+
+	cluster := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "prod"},
+		Spec:       clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}},
+	}
+	authority := authorityOf(t, cluster)
+	labelled := map[string]string{clusterv1.ClusterNameLabel: "prod"}
+	before := metav1.OwnerReference{APIVersion: controlplanev1.GroupVersion.String(), Kind: talosControlPlaneKind, Name: "cp", UID: "before", Controller: new(true)}
+
+	content, err := newKubeconfig(cluster, authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	tests := map[string]struct {
+		existing *corev1.Secret
+		cached   bool
+		ours     bool
+	}{
+		"none":                              {ours: true},
+		"a user's, without the label":       {existing: &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"value": []byte("mine")}}},
+		"a user's, with the label":          {existing: &corev1.Secret{Type: corev1.SecretTypeOpaque, ObjectMeta: metav1.ObjectMeta{Labels: labelled}, Data: map[string][]byte{"value": []byte("mine")}}, cached: true},
+		"of Cluster API, of another life":   {existing: &corev1.Secret{Type: clusterv1.ClusterSecretType, ObjectMeta: metav1.ObjectMeta{Labels: labelled, OwnerReferences: []metav1.OwnerReference{before}}, Data: map[string][]byte{"value": content}}, cached: true, ours: true},
+		"of Cluster API, without a content": {existing: &corev1.Secret{Type: clusterv1.ClusterSecretType, ObjectMeta: metav1.ObjectMeta{Labels: labelled}}, cached: true, ours: true},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			key := client.ObjectKey{Namespace: "ns", Name: "prod-kubeconfig"}
+			cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(authority.DeepCopy())
+			all := fake.NewClientBuilder().WithScheme(scheme)
+
+			if test.existing != nil {
+				existing := test.existing.DeepCopy()
+				existing.Namespace, existing.Name = key.Namespace, key.Name
+				all = all.WithObjects(existing.DeepCopy())
+
+				if test.cached {
+					cached = cached.WithObjects(existing)
+				}
+			}
+
+			c := cached.Build()
+			r := &Reconciler{
+				Client: c, Metadata: everySecret{reader: all.Build()}, Clock: clock.RealClock{}, deferrer: &deferring{}, Recorder: events.NewFakeRecorder(5),
+			}
+			seen := &observation{controlPlane: planeWith(nil), cluster: cluster, clusterName: "prod", bundle: &corev1.Secret{}}
+
+			if err := r.ensureKubeconfig(t.Context(), seen); err != nil {
+				t.Fatal(err)
+			}
+
+			got := &corev1.Secret{}
+
+			err := c.Get(t.Context(), key, got)
+			if !test.ours {
+				if test.cached != (err == nil) || test.cached && (string(got.Data["value"]) != "mine" || len(got.OwnerReferences) > 0) {
+					t.Errorf("the user's was touched: %v %s %v", err, got.Data["value"], got.OwnerReferences)
+				}
+
+				return
+			}
+
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if owner := metav1.GetControllerOf(got); owner == nil || owner.UID != "plane" || len(got.OwnerReferences) != 1 {
+				t.Errorf("owners: %v", got.OwnerReferences)
+			}
+
+			if got.Type != clusterv1.ClusterSecretType || got.Labels[clusterv1.ClusterNameLabel] != "prod" || len(got.Data) != 1 {
+				t.Errorf("type %s, labels %v, %d keys", got.Type, got.Labels, len(got.Data))
+			}
+
+			if why := stale(got.Data["value"], cluster, authority, time.Now()); why != "" {
+				t.Error(why)
 			}
 		})
 	}

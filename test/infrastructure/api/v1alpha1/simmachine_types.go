@@ -127,6 +127,17 @@ type Faults struct {
 	// +kubebuilder:validation:MaxLength=253
 	Hostname string `json:"hostname,omitempty"`
 
+	// noAddress keeps the platform from reporting the machine's address, as one does that needs a guest agent for it.
+	// +optional
+	NoAddress bool `json:"noAddress,omitempty"`
+
+	// virtualAddress is reported beside the machine's own, first: one that several machines may have, and at which any of them answers,
+	// or none.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	VirtualAddress string `json:"virtualAddress,omitempty"`
+
 	// timeUnsynced keeps the node from knowing the time.
 	// +optional
 	TimeUnsynced bool `json:"timeUnsynced,omitempty"`
@@ -184,7 +195,8 @@ type SimMachineStatus struct {
 	// +optional
 	Initialization InitializationStatus `json:"initialization,omitempty,omitzero"`
 
-	// addresses of the machine: one InternalIP, where the Talos API answers on port 50000, and a Hostname.
+	// addresses of the machine: one InternalIP, where the Talos API answers on port 50000, and a Hostname; and what spec.faults makes of
+	// them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16

@@ -135,8 +135,21 @@ func setProvisioned(object *infrav1.SimMachine, owner *clusterv1.Machine, machin
 	object.Spec.ProviderID = idOf(object)
 	object.Status.Initialization.Provisioned = new(true)
 	object.Status.FailureDomain = owner.Spec.FailureDomain
-	object.Status.Addresses = []clusterv1.MachineAddress{
-		{Type: clusterv1.MachineInternalIP, Address: machine.Node.Address()},
-		{Type: clusterv1.MachineHostName, Address: machine.Node.Name()},
+	object.Status.Addresses = addresses(object.Spec.Faults, machine)
+}
+
+// addresses are what the platform knows of the machine's.
+func addresses(faults infrav1.Faults, machine *machines.Machine) []clusterv1.MachineAddress {
+	var all []clusterv1.MachineAddress
+
+	if faults.VirtualAddress != "" {
+		all = append(all, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: faults.VirtualAddress})
 	}
+
+	if !faults.NoAddress {
+		all = append(all, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: machine.Node.Address()},
+			clusterv1.MachineAddress{Type: clusterv1.MachineHostName, Address: machine.Node.Name()})
+	}
+
+	return all
 }
