@@ -12,6 +12,8 @@ import (
 )
 
 // TestBootstrapAgain is about two machines without etcd data, and a record that names cp01 in one place or both.
+//
+// contract: etcd is bootstrapped once, whatever of status is lost.
 func TestBootstrapAgain(t *testing.T) {
 	t.Parallel()
 

@@ -74,6 +74,7 @@ func TestStoredObjectsDoNotDiffer(t *testing.T) {
 	}
 }
 
+// contract: metadata, timeouts, taints and readiness gates are no reason to replace a machine.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 

@@ -163,6 +163,8 @@ func open(list string) (rollout.Snapshot, string) {
 }
 
 // TestEachGate closes each gate of the safety specification, and finds all of them open without a reason to be closed.
+//
+// contract: one operation at a time, and none before every machine has a Node and is well and the topology has settled.
 func TestEachGate(t *testing.T) {
 	t.Parallel()
 

@@ -113,6 +113,8 @@ const (
 	upToDate = controlplanev1.PlanUpToDateReason
 )
 
+// contract: a member leaves at the hook and one machine at a time goes; a whole control plane waits for its workers and goes at once;
+// nothing is done while paused.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 

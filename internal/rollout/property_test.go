@@ -74,6 +74,8 @@ func line(d rollout.Decision) string {
 // addresses that come back, controllers that are killed between two writes and forget, status that is lost. In every one the quorum is kept, one
 // machine at a time goes, etcd is bootstrapped once, and at the end everything is as the spec wants it, but for the few that end with a
 // question: those are counted, and are held to the same.
+//
+// contract: etcd is bootstrapped once and keeps its quorum, whatever is killed or lost.
 func TestInterleavings(t *testing.T) {
 	t.Parallel()
 

@@ -14,6 +14,7 @@ import (
 	"github.com/maesh-dev/ichor/internal/rollout"
 )
 
+// contract: remediation is forecast, limited, and deferred while it cannot be.
 func TestRemediation(t *testing.T) {
 	t.Parallel()
 
@@ -103,6 +104,8 @@ func TestRemediation(t *testing.T) {
 }
 
 // TestRemediationOfTheNext has the machine that a user wants replaced first wait for a replacement, which waits for the dead member of another.
+//
+// contract: one machine at a time is remediated.
 func TestRemediationOfTheNext(t *testing.T) {
 	t.Parallel()
 

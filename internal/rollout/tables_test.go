@@ -85,6 +85,8 @@ func after(s *rollout.Snapshot, strategy controlplanev1.RolloutStrategyType) {
 	s.Machines[1].Differences = []rollout.Difference{{Field: "rollout.after", Message: "Made before spec.rollout.after"}}
 }
 
+// contract: orphans are adopted, the hook is put back, the annotation to delete a machine first is followed, and failure domains are
+// levelled.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 

@@ -24,6 +24,8 @@ func controlPlane(more string) string {
 }
 
 // What is refused when a control plane is created, or its template, and what is not. An empty want is accepted.
+//
+// contract: what is no version, name, label or taint is refused, in templates too.
 func TestControlPlaneRules(t *testing.T) {
 	const template = "TalosControlPlaneTemplate"
 
@@ -125,6 +127,8 @@ func TestControlPlaneWarnings(t *testing.T) {
 }
 
 // A control plane goes from one minor of Kubernetes to the next, and not back, by what its machines run.
+//
+// contract: the version goes up one minor at a time.
 func TestChangeOfVersion(t *testing.T) {
 	const (
 		both   = "{versions: [{version: v1.34.2, replicas: 1}, {version: v1.35.3, replicas: 2}]}"

@@ -20,6 +20,7 @@ func controlPlane(more string) string {
 	return "{version: v1.36.1, machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericMachineTemplate, name: t}}}, " + more + "}"
 }
 
+// contract: replicas are odd, versions have their v, names something random, and maxSurge 0 three machines.
 func TestControlPlaneRules(t *testing.T) {
 	t.Parallel()
 
@@ -116,6 +117,8 @@ func TestControlPlaneRules(t *testing.T) {
 }
 
 // TestTemplateLeavesTopologyItsFields holds the template to what Cluster API's topology does not say itself.
+//
+// contract: a template has none of the fields that the topology controller sets.
 func TestTemplateLeavesTopologyItsFields(t *testing.T) {
 	t.Parallel()
 
@@ -130,6 +133,8 @@ func TestTemplateLeavesTopologyItsFields(t *testing.T) {
 }
 
 // TestScale scales a control plane as kubectl scale and autoscalers do: by the subresource, to which the same rules apply.
+//
+// contract: the scale subresource has the selector, and is held to the rules of replicas.
 func TestScale(t *testing.T) {
 	t.Parallel()
 
@@ -202,6 +207,8 @@ func TestColumns(t *testing.T) {
 }
 
 // TestContractOfDefinitions holds the definitions to Cluster API's contract.
+//
+// contract: the definitions of control planes have the contract's label, and specs no defaults.
 func TestContractOfDefinitions(t *testing.T) {
 	t.Parallel()
 

@@ -53,14 +53,19 @@ func TestLists(t *testing.T) {
 		content, err := os.ReadFile(list)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		rows := 0
+		section, rows := "", map[string]int{}
 
 		for line := range strings.Lines(string(content)) {
+			if title, ok := strings.CutPrefix(line, "## "); ok {
+				section = strings.TrimSpace(title)
+				rows[section] = 0
+			}
+
 			if !strings.HasPrefix(line, "| ") || strings.HasSuffix(line, "| tests |\n") {
 				continue
 			}
 
-			rows++
+			rows[section]++
 
 			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 			g.Expect(cells).To(HaveLen(3), line)
@@ -83,7 +88,11 @@ func TestLists(t *testing.T) {
 			}
 		}
 
-		g.Expect(rows).To(BeNumerically(">", 10), list)
+		g.Expect(slices.Sorted(maps.Keys(rows))).To(HaveLen(2), "%s is of both kinds of providers", list)
+
+		for section, count := range rows {
+			g.Expect(count).To(BeNumerically(">", 10), "%s: %s", list, section)
+		}
 	}
 
 	for name, test := range tests {

@@ -24,6 +24,8 @@ func replicas(n int32) func(*controlplanev1.TalosControlPlane) {
 }
 
 // From nothing to one machine, to three, back to one, and to nothing. On the way everything that a move loses is lost.
+//
+// contract: what a move loses of status comes back, and the kubeconfig is mended.
 func TestScale(t *testing.T) {
 	onlyLong(t)
 
@@ -48,6 +50,8 @@ func TestScale(t *testing.T) {
 }
 
 // A user deletes the Machine that leads etcd; then a machine dies, and a MachineHealthCheck has it replaced.
+//
+// contract: a user's deletion waits at the hook until the member has left; an unhealthy machine is remediated.
 func TestRepair(t *testing.T) {
 	onlyLong(t)
 
@@ -221,6 +225,8 @@ func (s *scenario) renewKubeconfig() {
 
 // Labels and annotations of the template, timeouts, taints and readiness gates reach machines without a rollout, and leave them again. A
 // cluster without Kubernetes will do: its machine waits for its API server for ever.
+//
+// contract: metadata, timeouts, taints and readiness gates reach machines in place, and leave them again.
 func TestPropagation(t *testing.T) {
 	onlyLong(t)
 
@@ -278,6 +284,8 @@ func TestPropagation(t *testing.T) {
 }
 
 // Whatever state anything is in, a cluster can be deleted.
+//
+// contract: a control plane goes from any state.
 func TestDeletion(t *testing.T) {
 	tests := map[string]struct{ cluster, template string }{
 		"nodes that never answer":    {"{fidelity: Light}", "{faults: {unreachable: true}}"},
@@ -316,6 +324,8 @@ func TestDeletion(t *testing.T) {
 }
 
 // Nothing is done while the Cluster is paused, and everything when it is no more.
+//
+// contract: nothing is done while the Cluster is paused.
 func TestPause(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
@@ -355,6 +365,8 @@ func TestPause(t *testing.T) {
 }
 
 // A node that says it has etcd data already was bootstrapped by an earlier call: the control plane goes on.
+//
+// contract: etcd is bootstrapped once, also when its answer is lost.
 func TestBootstrapAnswerLost(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()

@@ -99,6 +99,8 @@ func TestChangedAuthority(t *testing.T) {
 }
 
 // Worker machines never mint a new PKI for a running cluster whose bundle is lost, and the loss is told before the next machine needs it.
+//
+// contract: the authorities of an initialized cluster are never made anew; the condition says what is missing.
 func TestLostBundleIsTold(t *testing.T) {
 	w := running(t)
 	before := encode(w, w.opened())

@@ -86,6 +86,8 @@ func both(changes ...func(*observation)) func(*observation) {
 
 // Every reason of the conditions of a control plane is reached, and comes back from what is better or worse: none stays for good that was
 // true once.
+//
+// contract: a control plane is available as long as etcd has a quorum, one machine serves and the certificates are there.
 func TestConditions(t *testing.T) {
 	const (
 		available  = controlplanev1.AvailableCondition
@@ -191,6 +193,8 @@ func uninitialized(seen *observation) {
 }
 
 // That the API server has answered once is found again after everything in status is lost, by each of its traces.
+//
+// contract: status.initialization.controlPlaneInitialized comes back after a move, and is never taken back.
 func TestInitializedIsFoundAgain(t *testing.T) {
 	done := rollout.BootstrapMark{Set: true, Record: rollout.BootstrapRecord{Machine: "cp-1", Done: true}}
 
@@ -224,6 +228,7 @@ func TestInitializedIsFoundAgain(t *testing.T) {
 	}
 }
 
+// contract: counters are written also when they are zero, versions only when there are some.
 func TestStatusOfNothing(t *testing.T) {
 	seen := wellPlane()
 	seen.machines, seen.snapshot.Machines = nil, nil
@@ -276,6 +281,7 @@ func TestEveryFaultIsTold(t *testing.T) {
 	}
 }
 
+// contract: UpToDate of a Machine is set by the control plane, with a line for each difference.
 func TestUpToDate(t *testing.T) {
 	kubelet := func(version string) *clusterv1.Machine {
 		m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: "v1.36.1"}, Status: clusterv1.MachineStatus{NodeInfo: &corev1.NodeSystemInfo{}}}

@@ -29,6 +29,9 @@ func planeWith(change func(*controlplanev1.TalosControlPlane)) *controlplanev1.T
 }
 
 // A Machine is born with owner, hook and gates, and keeps what is its own when the template changes.
+//
+// contract: a Machine is born with the labels, the owner, the hook and the readiness gates of a control plane's; a user's gates are
+// added.
 func TestMachineFor(t *testing.T) {
 	tcp := planeWith(func(tcp *controlplanev1.TalosControlPlane) {
 		tcp.Spec.MachineTemplate.ObjectMeta.Labels = map[string]string{"tier": "gold", clusterv1.ClusterNameLabel: "a lie"}
@@ -85,6 +88,7 @@ func TestMachineFor(t *testing.T) {
 	}
 }
 
+// contract: status.versions is sorted by meaning, and a kubelet's version counts before that of the spec.
 func TestVersionsOf(t *testing.T) {
 	machine := func(version, kubelet string) *clusterv1.Machine {
 		m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: version}}

@@ -39,6 +39,7 @@ func wellNode() talos.Node {
 	return node
 }
 
+// contract: a Machine of a control plane says how its API server, controller manager, scheduler and etcd member are.
 func TestHealth(t *testing.T) {
 	type said map[string]string
 
@@ -132,6 +133,8 @@ func TestHealth(t *testing.T) {
 }
 
 // A node that is out of reach changes nothing until the grace period is over.
+//
+// contract: a node out of reach changes no condition within the grace period.
 func TestGrace(t *testing.T) {
 	r := &Reconciler{GracePeriod: time.Minute}
 	before := &metav1.Condition{Type: "X", Status: metav1.ConditionTrue, Reason: controlplanev1.MachineHealthyReason}
@@ -163,6 +166,8 @@ func TestGrace(t *testing.T) {
 }
 
 // When the way to the nodes is lost the conditions stay for the grace period, and say then that nobody knows, and why.
+//
+// contract: a connection that is lost changes no condition within the grace period, and makes them unknown after it.
 func TestNobodyCanAsk(t *testing.T) {
 	const why = "cluster prod: spec.acceptedCAsSecretRef has no certificates"
 

@@ -51,6 +51,7 @@ func authorityOf(t *testing.T, cluster *clusterv1.Cluster) *corev1.Secret {
 	return nil
 }
 
+// contract: the kubeconfig is renewed at half of the life of its certificate.
 func TestStale(t *testing.T) {
 	cluster := &clusterv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "prod"},
@@ -136,6 +137,8 @@ func (e everySecret) Get(ctx context.Context, key client.ObjectKey, object clien
 }
 
 // The kubeconfig is made when there is none and taken over when it is Cluster API's own; one that a user has made is left as it is.
+//
+// contract: <cluster>-kubeconfig has Cluster API's type and label, the key value, and the control plane as its controller; a user's own is not touched.
 func TestKubeconfigOfAUser(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {

@@ -33,6 +33,8 @@ func (d *deferring) DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicont
 func (*deferring) ClearConsistencyStore(client.ObjectKey, types.UID) {}
 
 // What belongs to a Machine is removed only when the Machine does not exist and will not.
+//
+// contract: what belongs to a Machine that cannot be made is removed again.
 func TestMachineThatCannotBeMade(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, bootstrapv1.AddToScheme} {
