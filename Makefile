@@ -20,6 +20,8 @@ TESTFLAGS ?=
 BENCHFLAGS ?=
 SEEDS ?= 5
 TURMOIL ?= 3m
+# How many control-plane machines make demo begins with: 1 or 3.
+DEMO_CONTROL_PLANES ?= 1
 # How long each fuzz target runs.
 FUZZTIME ?= 1m
 # The infrastructure provider of make test-e2e, and how many Machines its MachineDeployment has.
@@ -197,8 +199,8 @@ bench: test-tools ## Measure what is promised of speed, writes and memory; BENCH
 ##@ Demo
 
 .PHONY: demo
-demo: ## Bring up a cluster of simulated machines with real Kubernetes, show its configs and Nodes, scale it, explain a patch
-	go run ./test/demo up
+demo: ## Make a cluster of simulated machines with real Kubernetes from a template, say what happens and why, scale it, explain a patch
+	DEMO_CONTROL_PLANES=$(DEMO_CONTROL_PLANES) go run ./test/demo up
 
 .PHONY: demo-down
 demo-down: ## End what make demo has started

@@ -9,11 +9,11 @@ import (
 	"github.com/maesh-dev/ichor/test/stage"
 )
 
-func newClient(kubeconfig string) (client.Client, error) {
+func newClient(kubeconfig string) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	return client.New(config, client.Options{Scheme: stage.NewScheme()})
+	return client.NewWithWatch(config, client.Options{Scheme: stage.NewScheme()})
 }

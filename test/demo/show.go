@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,41 +15,31 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+	"github.com/maesh-dev/ichor/test/invariants"
 )
 
 const (
-	namespace     = "default"
-	examples      = "examples/demo"
-	shownMachine  = "demo-storage-1"
-	configTimeout = 4 * time.Minute
-	pollPeriod    = 200 * time.Millisecond
+	namespace  = "default"
+	pollPeriod = 200 * time.Millisecond
 )
-
-// explained are values whose origin tells what layers are for.
-var explained = []string{
-	"SysctlConfig:/params/vm.max_map_count",
-	"UserVolumeConfig/longhorn:/provisioning",
-	"UnattendedInstallConfig:/installer/image",
-}
 
 // out is the terminal.
 var out io.Writer = os.Stdout
 
 func section(title string) { fmt.Fprintf(out, "\n== %s\n\n", title) }
 
-// show applies the examples and prints what comes of them.
+// show makes a cluster, changes it, and prints what comes of that.
 type show struct {
-	ctx     context.Context
-	state   state
-	kubectl string
-	client  client.Client
+	ctx                 context.Context
+	state               state
+	kubectl, clusterctl string
+	client              client.WithWatch
+
+	// controlPlanes is how many control-plane machines there are at first.
+	controlPlanes int
 }
 
 func (s *show) run() error {
@@ -59,116 +48,32 @@ func (s *show) run() error {
 		return err
 	}
 
-	section("Apply examples/demo")
-
-	if err = s.command(s.kubectl, "apply", "--server-side", "-f", examples); err != nil {
-		return err
-	}
-
-	section("Wait for the machine configs")
-
-	if err = s.waitForConfigs(); err != nil {
-		return err
-	}
-
-	if err = s.command(s.kubectl, "get", "talosconfigs,machines", "-o", "wide"); err != nil {
-		return err
-	}
-
-	section("The config that " + shownMachine + " gets, secrets masked")
-
-	if err = s.printConfig(); err != nil {
-		return err
-	}
-
-	section("What set three of its values, and what it covered")
-
-	if err = s.saveBundle(); err != nil {
-		return err
-	}
-
-	for _, path := range explained {
-		if err = s.command(s.state.path("bin/clusterctl-ichor"), "explain", "-f", examples, "-f", bundleFile, "--machine", shownMachine, path); err != nil {
+	for _, step := range []func() error{s.create, s.showConfig, s.growWorkers, s.scaleControlPlane, s.shrinkWorkers} {
+		if err := step(); err != nil {
 			return err
 		}
-
-		fmt.Fprintln(out)
-	}
-
-	if err = s.bootstrap(); err != nil {
-		return err
-	}
-
-	return s.scale()
-}
-
-// bundleFile has the cluster's secrets, so that the command line works with them too.
-const bundleFile = ".demo/demo-talos.yaml"
-
-func (s *show) saveBundle() error {
-	command := exec.CommandContext(s.ctx, s.kubectl, "get", "secret", "demo-talos", "-o", "yaml")
-	command.Env = append(os.Environ(), "KUBECONFIG="+s.state.kubeconfig())
-
-	bundle, err := command.Output()
-	if err != nil {
-		return fmt.Errorf("read the secrets bundle: %w", err)
-	}
-
-	return os.WriteFile(s.state.path("demo-talos.yaml"), bundle, 0o600)
-}
-
-// waitForConfigs waits until Cluster API has the data Secret of every machine.
-func (s *show) waitForConfigs() error {
-	var missing string
-
-	err := wait.PollUntilContextTimeout(s.ctx, pollPeriod, configTimeout, true, func(ctx context.Context) (bool, error) {
-		machines := &clusterv1.MachineList{}
-		if err := s.client.List(ctx, machines, client.InNamespace(namespace)); err != nil {
-			return false, err
-		}
-
-		missing = ""
-
-		for i := range machines.Items {
-			machine := &machines.Items[i]
-			if machine.Spec.Bootstrap.DataSecretName == nil {
-				missing += fmt.Sprintf("\n  %s: %s", machine.Name, s.reason(ctx, machine.Spec.Bootstrap.ConfigRef.Name))
-			}
-		}
-
-		return missing == "" && len(machines.Items) > 0, nil
-	})
-	if err != nil {
-		return fmt.Errorf("machines without a config: %w%s", err, missing)
 	}
 
 	return nil
 }
 
-// reason is what the TalosConfig says.
-func (s *show) reason(ctx context.Context, name string) string {
-	config := &bootstrapv1.TalosConfig{}
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, config); err != nil {
-		return err.Error()
-	}
-
-	if ready := conditions.Get(config, bootstrapv1.TalosConfigReadyCondition); ready != nil {
-		return ready.Message
-	}
-
-	return "no Ready condition yet"
-}
-
-// printConfig shows the data Secret itself, not a second render.
-func (s *show) printConfig() error {
-	secret := &corev1.Secret{}
-	if err := s.client.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: shownMachine}, secret); err != nil {
+// showConfig shows the data Secret of a worker itself, not a second render.
+func (s *show) showConfig() error {
+	names, err := s.workers(s.ctx)
+	if err != nil {
 		return err
 	}
 
-	provider, err := configloader.NewFromBytes(secret.Data["value"])
+	section("The config that " + names[0] + " got, secrets masked")
+
+	config, err := s.config(names[0])
 	if err != nil {
-		return fmt.Errorf("decode the config of %s: %w", shownMachine, err)
+		return err
+	}
+
+	provider, err := configloader.NewFromBytes(config)
+	if err != nil {
+		return fmt.Errorf("decode the config of %s: %w", names[0], err)
 	}
 
 	masked, err := merge.New(provider).EncodeMasked()
@@ -176,20 +81,43 @@ func (s *show) printConfig() error {
 		return err
 	}
 
-	_, err = out.Write(masked)
-
-	return errors.Join(err, s.proveMasked(masked))
-}
-
-// proveMasked looks for the registry's password, which the config has and the screen must not.
-func (s *show) proveMasked(masked []byte) error {
-	secret := &corev1.Secret{}
-	if err := s.client.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: "mirror-credentials"}, secret); err != nil {
+	if err := s.proveMasked(masked); err != nil {
 		return err
 	}
 
-	if bytes.Contains(masked, secret.Data[bootstrapv1.RegistryPasswordKey]) {
-		return errors.New("the registry's password has been shown")
+	_, err = out.Write(masked)
+
+	return err
+}
+
+// config is the content of a machine's data Secret.
+func (s *show) config(machine string) ([]byte, error) {
+	secret := &corev1.Secret{}
+	err := s.client.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: machine}, secret)
+
+	return secret.Data["value"], err
+}
+
+// proveMasked looks for the cluster's secrets, some of which the config has and the screen must not.
+func (s *show) proveMasked(masked []byte) error {
+	secret := &corev1.Secret{}
+	if err := s.client.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: liveSecret}, secret); err != nil {
+		return err
+	}
+
+	texts := invariants.Texts{}
+	if err := texts.AddSecret(secret); err != nil {
+		return err
+	}
+
+	if len(texts) == 0 {
+		return fmt.Errorf("secret %s has no secrets", liveSecret)
+	}
+
+	for text, origin := range texts {
+		if strings.Contains(string(masked), text) {
+			return errors.New("a secret would have been shown: " + origin)
+		}
 	}
 
 	return nil
@@ -226,25 +154,25 @@ func further(s state, kubectl string) string {
 		kubectl = "kubectl"
 	}
 
-	ichor := s.path("bin/clusterctl-ichor")
+	return fmt.Sprintf(`  export KUBECONFIG=%[1]s
+  alias kubectl=%[2]s
 
-	return fmt.Sprintf(`  export KUBECONFIG=%s
-  alias kubectl=%s
-
-  kubectl describe talosconfig %s
+  kubectl get taloscontrolplanes -o wide                     # what happens next, or what blocks it
+  kubectl scale taloscontrolplane %[3]s --replicas=5
+  kubectl delete machine ...                                 # a control-plane machine: etcd lets its member go first
+  kubectl scale machinedeployment %[4]s --replicas=5
+  kubectl patch simmachine ... --type merge -p '{"spec":{"power":"Off"}}'    # cut a machine's power; On gives it back
   kubectl explain talosconfigpatch.spec.documents.userVolumeConfig
-  kubectl scale machinedeployment %s --replicas=5
-  kubectl get secret %s -o jsonpath='{.data.value}' | base64 -d    # the config itself, secrets and all
-  kubectl patch simmachine %s --type merge -p '{"spec":{"power":"Off"}}'    # cut a machine's power; On gives it back
+  kubectl get secret ... -o jsonpath='{.data.value}' | base64 -d    # by a machine's name: its config itself, secrets and all
 
   # The cluster that the machines form:
-  kubectl --kubeconfig %s get nodes -o wide
+  kubectl --kubeconfig %[5]s get nodes -o wide
 
-  # On files; without the second, a throwaway secrets bundle is made:
-  %s render -f examples/demo -f .demo/demo-talos.yaml --machine %s
-  %s explain -f examples/demo -f .demo/demo-talos.yaml --machine %s
-  %s validate -f examples/demo
+  # On files: those of the cluster above, and an example with registries, storage and a patch in each layer:
+  %[6]s explain -f %[7]s --machine ...
+  %[6]s render -f examples/demo --machine demo-storage-1
+  %[6]s validate -f examples/demo
 
-  Logs are in %s, those of the machines in %s. End the demo with: make demo-down
-`, s.kubeconfig(), kubectl, shownMachine, deployment, shownMachine, shownMachine, s.workloadKubeconfig(), ichor, shownMachine, ichor, shownMachine, ichor, s.path("logs"), s.path("machines"))
+  Logs are in %[8]s, those of the machines in %[9]s. End the demo with: make demo-down
+`, s.kubeconfig(), kubectl, controlPlane, deployment, s.workloadKubeconfig(), s.path("bin/clusterctl-ichor"), liveFile, s.path("logs"), s.path("machines"))
 }

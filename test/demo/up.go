@@ -34,13 +34,27 @@ func up(ctx context.Context, s state) error {
 		return fmt.Errorf("a demo is running already (process %d): end it with `make demo-down`, or look at it:\n\n%s", pid, further(s, ""))
 	}
 
+	controlPlanes, err := wantedControlPlanes()
+	if err != nil {
+		return err
+	}
+
 	if err := errors.Join(os.RemoveAll(s.dir), os.MkdirAll(s.path("bin"), 0o755)); err != nil {
 		return err
 	}
 
 	section("Build Ichor and the test tools (the first time takes minutes, and is kept)")
 
-	kubectl, err := build(ctx, s)
+	if err = build(ctx, s); err != nil {
+		return err
+	}
+
+	kubectl, err := tools.Path(ctx, tools.Kubectl)
+	if err != nil {
+		return err
+	}
+
+	clusterctl, err := tools.Path(ctx, tools.Clusterctl)
 	if err != nil {
 		return err
 	}
@@ -51,7 +65,7 @@ func up(ctx context.Context, s state) error {
 		return err
 	}
 
-	show := &show{ctx: ctx, state: s, kubectl: kubectl}
+	show := &show{ctx: ctx, state: s, kubectl: kubectl, clusterctl: clusterctl, controlPlanes: controlPlanes}
 	if err = show.run(); err != nil {
 		return fmt.Errorf("%w\nThe demo still runs: its logs are in %s; `make demo-down` ends it", err, s.path("logs"))
 	}
@@ -62,22 +76,33 @@ func up(ctx context.Context, s state) error {
 	return nil
 }
 
-// build returns the path of kubectl.
-func build(ctx context.Context, s state) (string, error) {
+// controlPlanesVariable says how many control-plane machines the demo begins with.
+const controlPlanesVariable = "DEMO_CONTROL_PLANES"
+
+func wantedControlPlanes() (int, error) {
+	switch value := os.Getenv(controlPlanesVariable); value {
+	case "", "1":
+		return 1, nil
+	case "3":
+		return 3, nil
+	default:
+		return 0, fmt.Errorf("%s=%s: say 1 or 3", controlPlanesVariable, value)
+	}
+}
+
+// build builds what is missing of the test tools, and Ichor.
+func build(ctx context.Context, s state) error {
 	builder, err := tools.NewBuilder(os.Stderr)
 	if err != nil {
-		return "", err
+		return err
 	}
 
-	for _, name := range []string{tools.Etcd, tools.KubeAPIServer, tools.KubeControllerManager, tools.CAPICore, tools.CAPICoreComponents} {
+	for _, name := range []string{
+		tools.Etcd, tools.KubeAPIServer, tools.KubeControllerManager, tools.Kubectl, tools.CAPICore, tools.CAPICoreComponents, tools.Clusterctl,
+	} {
 		if _, err = builder.Path(ctx, name); err != nil {
-			return "", err
+			return err
 		}
-	}
-
-	kubectl, err := builder.Path(ctx, tools.Kubectl)
-	if err != nil {
-		return "", err
 	}
 
 	for name, pkg := range programs {
@@ -85,11 +110,11 @@ func build(ctx context.Context, s state) (string, error) {
 		command.Dir = s.root
 
 		if out, err := command.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+			return fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}
 	}
 
-	return kubectl, nil
+	return nil
 }
 
 // startWorld leaves a process behind that holds the management cluster: its parts end when it does.

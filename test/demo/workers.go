@@ -18,72 +18,55 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	scaling    = "examples/scaling"
-	deployment = "demo-web"
-)
-
 // liveFile has the objects that configs are made of, as they are in the management cluster.
 const liveFile = ".demo/live.yaml"
 
 // liveKinds are what the command line renders and explains from, besides Secrets.
-const liveKinds = "clusters,machines,talosconfigs,talosclusterconfigs,talosconfigpatches,talosstorages"
+const liveKinds = "clusters,machines,talosconfigs,talosclusterconfigs,talosconfigpatches"
 
-// liveSecrets are those that go into configs.
-var liveSecrets = []string{"demo-talos", "mirror-credentials", "mirror-ca"}
+// liveSecret has the secrets that go into configs.
+const liveSecret = cluster + "-talos"
 
-// scale shows a MachineDeployment that grows and shrinks, and a patch in between.
-func (s *show) scale() error {
-	section("Scale a MachineDeployment from 0 to 2")
+// growWorkers shows a patch that reaches the machines which are made after it, and what it covers.
+func (s *show) growWorkers() error {
+	section("Patch the workers, and add one: those that are there keep their configs, the new one gets the patch")
 
-	if err := s.command(s.kubectl, "apply", "--server-side", "-f", scaling+"/workers.yaml"); err != nil {
+	if err := s.command(s.kubectl, "apply", "--server-side", "-f", patches+"/workers.yaml"); err != nil {
 		return err
 	}
 
-	if _, err := s.scaleTo(2); err != nil {
-		return err
-	}
-
-	if err := s.waitForNodes(controlPlanes + storages + 2); err != nil {
-		return err
-	}
-
-	if err := s.command(s.kubectl, "get", "machinedeployments,machines,talosconfigs"); err != nil {
-		return err
-	}
-
-	section("Add a patch, and scale to 4: the machines that are there keep their configs, new ones get the patch")
-
-	if err := s.command(s.kubectl, "apply", "--server-side", "-f", scaling+"/patch.yaml"); err != nil {
-		return err
-	}
-
-	before, err := s.machines(s.ctx)
+	before, err := s.workers(s.ctx)
 	if err != nil {
 		return err
 	}
 
-	after, err := s.scaleTo(4)
+	after, err := s.scaleTo(workers + 1)
 	if err != nil {
 		return err
 	}
 
-	if err := s.explainNew(before, after); err != nil {
+	return s.explainNew(before, after)
+}
+
+// shrinkWorkers shows that what belonged to machines goes with them.
+func (s *show) shrinkWorkers() error {
+	section("Scale the workers to 1: what belonged to the others is collected")
+
+	before, err := s.workers(s.ctx)
+	if err != nil {
 		return err
 	}
-
-	section("Scale to 1: what belonged to the other machines is collected")
 
 	left, err := s.scaleTo(1)
 	if err != nil {
 		return err
 	}
 
-	if err := s.waitUntilCollected(slices.DeleteFunc(after, func(name string) bool { return slices.Contains(left, name) })); err != nil {
+	if err := s.waitUntilCollected(slices.DeleteFunc(before, func(name string) bool { return slices.Contains(left, name) })); err != nil {
 		return err
 	}
 
-	return s.command(s.kubectl, "get", "machinedeployments,machines,talosconfigs")
+	return s.command(s.kubectl, "get", "taloscontrolplanes,machinedeployments,machines,talosconfigs")
 }
 
 // explainNew explains a value of a machine that was not there before, and shows the same line in the config that it got.
@@ -102,12 +85,12 @@ func (s *show) explainNew(before, after []string) error {
 	fmt.Fprintln(out)
 
 	for _, machine := range []string{old, name} {
-		secret := &corev1.Secret{}
-		if err := s.client.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: machine}, secret); err != nil {
+		config, err := s.config(machine)
+		if err != nil {
 			return err
 		}
 
-		for line := range strings.Lines(string(secret.Data["value"])) {
+		for line := range strings.Lines(string(config)) {
 			if strings.Contains(line, "vm.max_map_count") {
 				fmt.Fprintf(out, "in the config of %s: %s\n", machine, strings.TrimSpace(line))
 			}
@@ -117,7 +100,7 @@ func (s *show) explainNew(before, after []string) error {
 	return nil
 }
 
-// scaleTo scales the MachineDeployment, and waits until it has so many machines, each with a config.
+// scaleTo scales the MachineDeployment, and waits until it has so many machines, each of them with its Node.
 func (s *show) scaleTo(replicas int) ([]string, error) {
 	if err := s.command(s.kubectl, "scale", "machinedeployment", deployment, "--replicas", strconv.Itoa(replicas)); err != nil {
 		return nil, err
@@ -125,31 +108,18 @@ func (s *show) scaleTo(replicas int) ([]string, error) {
 
 	var names []string
 
-	err := wait.PollUntilContextTimeout(s.ctx, pollPeriod, configTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(s.ctx, pollPeriod, clusterTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error
-		if names, err = s.machines(ctx); err != nil {
+		if names, err = s.workers(ctx); err != nil {
 			return false, err
 		}
 
-		if len(names) != replicas {
-			return false, nil
-		}
+		available, err := s.availableWorkers(ctx)
 
-		for _, name := range names {
-			err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Secret{})
-			if apierrors.IsNotFound(err) {
-				return false, nil
-			}
-
-			if err != nil {
-				return false, err
-			}
-		}
-
-		return true, nil
+		return len(names) == replicas && available == replicas, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the MachineDeployment has %d machines of %d: %w", len(names), replicas, err)
+		return nil, fmt.Errorf("the MachineDeployment has %d machines of %d, or not all are available: %w", len(names), replicas, err)
 	}
 
 	return names, nil
@@ -158,7 +128,7 @@ func (s *show) scaleTo(replicas int) ([]string, error) {
 // waitUntilCollected waits until the data Secrets of machines that are gone are gone too.
 func (s *show) waitUntilCollected(names []string) error {
 	for _, name := range names {
-		err := wait.PollUntilContextTimeout(s.ctx, pollPeriod, configTimeout, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(s.ctx, pollPeriod, clusterTimeout, true, func(ctx context.Context) (bool, error) {
 			err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Secret{})
 
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
@@ -171,8 +141,8 @@ func (s *show) waitUntilCollected(names []string) error {
 	return nil
 }
 
-// machines are those of the MachineDeployment.
-func (s *show) machines(ctx context.Context) ([]string, error) {
+// workers are the Machines of the MachineDeployment.
+func (s *show) workers(ctx context.Context) ([]string, error) {
 	list := &clusterv1.MachineList{}
 	if err := s.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: deployment}); err != nil {
 		return nil, err
@@ -188,12 +158,9 @@ func (s *show) machines(ctx context.Context) ([]string, error) {
 
 // saveLive writes the objects of the management cluster into a file, for the command line.
 func (s *show) saveLive() error {
-	objects := []string{"get", liveKinds, "-o", "yaml"}
-	secrets := append(append([]string{"get", "secrets"}, liveSecrets...), "-o", "yaml")
-
 	var content []byte
 
-	for _, args := range [][]string{objects, secrets} {
+	for _, args := range [][]string{{"get", liveKinds, "-o", "yaml"}, {"get", "secret", liveSecret, "-o", "yaml"}} {
 		fmt.Fprintf(out, "$ kubectl %s >> %s\n", strings.Join(args, " "), liveFile)
 
 		command := exec.CommandContext(s.ctx, s.kubectl, args...)
