@@ -108,7 +108,7 @@ func (s *show) scaleControlPlane() error {
 		to = 1
 	}
 
-	section(fmt.Sprintf("Scale the control plane to %s: etcd takes one member in, or lets one go, at a time", machinesOf(to)))
+	section(fmt.Sprintf("Scale the control plane to %d: etcd takes members in, or lets them go, one at a time", to))
 
 	if err := s.command(s.kubectl, "scale", "taloscontrolplane", controlPlane, "--replicas", strconv.Itoa(to)); err != nil {
 		return err

@@ -77,10 +77,10 @@ func (s *show) follow(replicas, workers int) error {
 	}
 }
 
-// planOf is what the control plane does, and why.
+// planOf is what the control plane does, and why; nothing as long as the plan is one for an earlier spec.
 func planOf(object *controlplanev1.TalosControlPlane) string {
 	plan := object.Status.Plan
-	if plan.Action == "" {
+	if plan.Action == "" || object.Status.ObservedGeneration != object.Generation {
 		return ""
 	}
 

@@ -59,6 +59,8 @@ func up(ctx context.Context, s state) error {
 		return err
 	}
 
+	begin := time.Now()
+
 	section("Start a management cluster: etcd, API server, controllers, Cluster API, Ichor's two managers, and the provider of simulated machines")
 
 	if err = startWorld(ctx, s); err != nil {
@@ -71,6 +73,7 @@ func up(ctx context.Context, s state) error {
 	}
 
 	section("Look further")
+	fmt.Fprintf(out, "  All that took %s, without the builds.\n\n", time.Since(begin).Round(time.Second))
 	fmt.Fprint(out, further(s, kubectl))
 
 	return nil
