@@ -36,6 +36,8 @@ var ladder = []string{"v1.34.4", "v1.35.2", "v1.36.1"}
 
 // A cluster of the class in templates/, on machines without Kubernetes: what the topology says, and what the class says, reaches the control
 // plane and the workers; without a change nothing is written; another template in the class is taken over; and nobody changes a template.
+//
+// contract: a TalosControlPlaneTemplate works in a ClusterClass: dry runs are accepted, and nothing is written without a change.
 func TestTopology(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
@@ -76,6 +78,8 @@ func TestTopology(t *testing.T) {
 
 // The version of a topology goes up by two minors: one after the other, the control plane first and by replacement, then the workers. Then the
 // class refers to other templates, and all machines are replaced once more.
+//
+// contract: several versions in a row are gone through, and status.versions says when the next one, and the workers' turn, has come.
 func TestTopologyUpgrade(t *testing.T) {
 	onlyLong(t)
 
