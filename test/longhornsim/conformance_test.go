@@ -31,6 +31,9 @@ import (
 // wait bounds every wait of these tests; it is never reached by a test that passes.
 const wait = 3 * time.Minute
 
+// claimsAtOnce is how many claims are tried at a time. Each waits for the API server most of the time.
+const claimsAtOnce = 12
+
 // claim is something that Longhorn does, with the source that says so.
 type claim struct {
 	// says is the claim, source where it comes from: Longhorn's source, its documentation, or one of its issues. A claim that
@@ -67,6 +70,10 @@ func TestMain(m *testing.M) {
 	ctrl.SetLogger(logger)
 
 	crds, err := longhornsim.CRDs()
+	if err == nil {
+		err = harness.Parallel(claimsAtOnce)
+	}
+
 	if err == nil {
 		shared, err = harness.StartManagementCluster(context.Background(), harness.Options{CRDs: crds, ControllerManager: true})
 	}
@@ -107,7 +114,11 @@ func newSubject(t *testing.T, c claim) *subject {
 		Clock: s.clock, Manual: true, Workloads: true,
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { s.Expect(s.Stop()).To(Succeed()) })
+	t.Cleanup(func() {
+		s.Expect(s.Stop()).To(Succeed())
+		// Every Longhorn of the cluster reads all pods.
+		s.Expect(s.Client().DeleteAllOf(context.WithoutCancel(ctx), &corev1.Pod{}, client.InNamespace(s.Namespace()), client.GracePeriodSeconds(0))).To(Succeed())
+	})
 
 	for _, name := range slices.Sorted(maps.Keys(c.settings)) {
 		s.Expect(s.SetSetting(ctx, name, c.settings[name])).To(Succeed())

@@ -39,48 +39,30 @@ type cluster struct {
 	pods        []corev1.Pod
 }
 
-// readKubernetes turns Kubernetes' VolumeAttachments into tickets, as the CSI driver does.
-func (s *Sim) readKubernetes(ctx context.Context, state *model.State) (*cluster, error) {
+// wanted turns Kubernetes' VolumeAttachments into tickets, as the CSI driver does.
+func (s *Sim) wanted(o *objects, state *model.State) *cluster {
 	c := &cluster{handles: map[string]string{}}
 
-	var (
-		volumes     corev1.PersistentVolumeList
-		attachments storagev1.VolumeAttachmentList
-	)
-
-	if err := s.client.List(ctx, &volumes); err != nil {
-		return nil, err
-	}
-
-	if err := s.client.List(ctx, &attachments); err != nil {
-		return nil, err
-	}
-
-	for _, pv := range volumes.Items {
-		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == csiDriver && state.Volumes[pv.Spec.CSI.VolumeHandle] != nil {
+	for _, pv := range o.kubeVolumes.Items {
+		if state.Volumes[pv.Spec.CSI.VolumeHandle] != nil {
 			c.handles[pv.Name] = pv.Spec.CSI.VolumeHandle
 			c.volumes = append(c.volumes, pv)
 		}
 	}
 
-	for _, attachment := range attachments.Items {
+	for _, attachment := range o.kubeAttachments.Items {
 		if attachment.Spec.Attacher == csiDriver && c.handles[ptr.Deref(attachment.Spec.Source.PersistentVolumeName, "")] != "" {
 			c.attachments = append(c.attachments, attachment)
 		}
 	}
 
 	if s.options.Workloads {
-		var pods corev1.PodList
-		if err := s.client.List(ctx, &pods); err != nil {
-			return nil, err
-		}
-
-		c.pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return state.KubeNodes[pod.Spec.NodeName] == nil })
+		c.pods = slices.DeleteFunc(o.pods.Items, func(pod corev1.Pod) bool { return state.KubeNodes[pod.Spec.NodeName] == nil })
 	}
 
 	c.tickets(state)
 
-	return c, nil
+	return c
 }
 
 // tickets writes a ticket for each attachment that is wanted, and takes away those of attachments that are not.

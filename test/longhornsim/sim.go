@@ -300,17 +300,14 @@ const maxAttempts = 10
 
 // round reads, decides and writes once. It says whether something was done that may want another one.
 func (s *Sim) round(ctx context.Context, change func(*model.State) error) (*model.State, bool, error) {
-	state, err := s.load(ctx)
+	read, err := s.read(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("read Longhorn's objects: %w", err)
 	}
 
+	state := s.state(read)
 	before := state.Clone()
-
-	cluster, err := s.readKubernetes(ctx, state)
-	if err != nil {
-		return nil, false, fmt.Errorf("read attachments: %w", err)
-	}
+	cluster := s.wanted(read, state)
 
 	if err := change(state); err != nil {
 		return nil, false, err
@@ -362,12 +359,12 @@ func (s *Sim) State(ctx context.Context) (*model.State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	state, err := s.load(ctx)
+	read, err := s.read(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	return state.Clone(), nil
+	return s.state(read).Clone(), nil
 }
 
 // Client returns the access of whoever has started the Sim, for Longhorn's kinds too; the webhook judges what it writes.

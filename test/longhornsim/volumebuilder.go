@@ -222,7 +222,7 @@ func (s *Sim) createClaim(ctx context.Context, b *VolumeBuilder) error {
 	}
 
 	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: pvName},
+		ObjectMeta: metav1.ObjectMeta{Name: pvName, Annotations: map[string]string{namespaceAnnotation: s.options.Namespace}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{mode}, StorageClassName: class,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
@@ -238,14 +238,14 @@ func (s *Sim) createClaim(ctx context.Context, b *VolumeBuilder) error {
 		return err
 	}
 
+	// Where there is a volume controller, it may have bound both by itself.
 	pv.Status.Phase = corev1.VolumeBound
-	if err := s.user.Status().Update(ctx, pv); err != nil {
+	if err := s.user.Status().Update(ctx, pv); err != nil && !apierrors.IsConflict(err) {
 		return err
 	}
 
 	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: size, AccessModes: claim.Spec.AccessModes}
 
-	// The volume controller may have done this by itself.
 	if err := s.user.Status().Update(ctx, claim); err != nil && !apierrors.IsConflict(err) {
 		return err
 	}

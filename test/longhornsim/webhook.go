@@ -191,7 +191,7 @@ func (w *webhook) stop(c client.Client) error {
 
 // Handle answers as Longhorn does: Forbidden for what may be granted later, Invalid for what may not.
 func (w *webhook) Handle(ctx context.Context, request admission.Request) admission.Response {
-	state, err := w.sim.loadObjects(ctx)
+	state, err := w.sim.ownState(ctx)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}

@@ -12,6 +12,7 @@ import (
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
@@ -58,8 +59,8 @@ func CreateKubeconfig(ctx context.Context, c client.Client, key client.ObjectKey
 	return client.IgnoreAlreadyExists(kubeconfig.CreateSecretWithOwner(ctx, c, key, address, owner))
 }
 
-// Kubernetes is an administrator's client for a workload cluster, with its CLUSTER-kubeconfig.
-func Kubernetes(ctx context.Context, c client.Client, cluster client.ObjectKey) (client.Client, error) {
+// KubernetesConfig is an administrator's access to a workload cluster, with its CLUSTER-kubeconfig.
+func KubernetesConfig(ctx context.Context, c client.Client, cluster client.ObjectKey) (*rest.Config, error) {
 	content, err := kubeconfig.FromSecret(ctx, c, cluster)
 	if err != nil {
 		return nil, err
@@ -71,6 +72,16 @@ func Kubernetes(ctx context.Context, c client.Client, cluster client.ObjectKey) 
 	}
 
 	config.QPS = -1
+
+	return config, nil
+}
+
+// Kubernetes is an administrator's client for a workload cluster, with its CLUSTER-kubeconfig.
+func Kubernetes(ctx context.Context, c client.Client, cluster client.ObjectKey) (client.Client, error) {
+	config, err := KubernetesConfig(ctx, c, cluster)
+	if err != nil {
+		return nil, err
+	}
 
 	return client.New(config, client.Options{})
 }

@@ -106,6 +106,13 @@ func (l *liveCluster) checkLegacyUpgrade(n *talossim.Node) {
 		_, err := l.kubernetes.Pods("default").Create(l.ctx, pod, metav1.CreateOptions{})
 		return err // until the namespace has its service account
 	}, fullWait, "200ms").Should(Succeed())
+	l.Eventually(func(g Gomega) {
+		running, err := l.kubernetes.Pods("default").Get(l.ctx, "managed", metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(running.Status.Phase).To(Equal(corev1.PodRunning))
+		g.Expect(running.Status.HostIP).To(Equal(n.Address()))
+		g.Expect(running.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionTrue))))
+	}, fullWait, "200ms").Should(Succeed(), "a pod that is bound to a node runs there")
 	nodes, err := l.kubernetes.Nodes().Watch(l.ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + n.Name()})
 	l.Expect(err).NotTo(HaveOccurred())
 	defer nodes.Stop()

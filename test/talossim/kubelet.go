@@ -31,7 +31,7 @@ const (
 )
 
 // kubelet stands in for a node's kubelet: it registers the Node with what the configuration says and the API server lets
-// it, keeps its status and lease, and ends the pods that are deleted. No pod runs.
+// it, keeps its status and lease, says of the pods on the node that they run, and ends those that are deleted. No container runs.
 type kubelet struct {
 	boot   *boot
 	config *nodeConfig
@@ -255,7 +255,7 @@ func (k *kubelet) conditions(before []corev1.NodeCondition, now metav1.Time) []c
 
 // tick does what is due. What fails is tried again at the next.
 func (k *kubelet) tick(ctx context.Context) {
-	k.endPods(ctx)
+	k.syncPods(ctx)
 	if time.Since(k.renewed) < kubeletLease {
 		return
 	}
@@ -281,24 +281,40 @@ func (k *kubelet) renewLease(ctx context.Context) error {
 	return err
 }
 
-// endPods lets go of the pods that are being deleted, as a kubelet does when their containers have ended, and shows the
-// static pods that run.
-func (k *kubelet) endPods(ctx context.Context) {
+// syncPods says that the pods of the node run, lets go of those that are being deleted, as a kubelet does when their containers have
+// ended, and shows the static pods.
+func (k *kubelet) syncPods(ctx context.Context) {
 	list, err := k.pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + k.name})
 	if err != nil {
 		return
 	}
 	mirrored := map[string]*corev1.Pod{}
 	for _, pod := range list.Items {
-		if pod.Annotations[corev1.MirrorPodAnnotationKey] != "" && pod.DeletionTimestamp == nil {
-			mirrored[pod.Name] = &pod
-			continue
-		}
-		if pod.DeletionTimestamp != nil {
+		switch {
+		case pod.DeletionTimestamp != nil:
 			k.remove(ctx, &pod)
+		case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
+			mirrored[pod.Name] = &pod
+		case pod.Status.Phase == corev1.PodPending:
+			k.showRunning(ctx, &pod)
 		}
 	}
 	k.mirror(ctx, mirrored)
+}
+
+// showRunning says that a pod's containers have started and are ready. What fails is tried again at the next tick.
+func (k *kubelet) showRunning(ctx context.Context, pod *corev1.Pod) {
+	now := metav1.Now()
+	updated := pod.DeepCopy()
+	updated.Status.Phase, updated.Status.StartTime = corev1.PodRunning, &now
+	updated.Status.HostIP, updated.Status.PodIP = k.boot.node.address, k.boot.node.address
+	updated.Status.Conditions = slices.DeleteFunc(updated.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady || c.Type == corev1.ContainersReady || c.Type == corev1.PodInitialized
+	})
+	for _, condition := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		updated.Status.Conditions = append(updated.Status.Conditions, corev1.PodCondition{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
+	_, _ = k.pods(pod.Namespace).UpdateStatus(ctx, updated, metav1.UpdateOptions{})
 }
 
 func (k *kubelet) remove(ctx context.Context, pod *corev1.Pod) {
