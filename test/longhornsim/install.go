@@ -10,14 +10,15 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -34,6 +35,17 @@ const definitionAnnotation = "longhornsim.ichor.maesh.dev/definition"
 
 // CRDs returns Longhorn's definitions.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	read, err := readCRDs()
+
+	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(read))
+	for i := range read {
+		crds[i] = read[i].DeepCopy()
+	}
+
+	return crds, err
+}
+
+var readCRDs = sync.OnceValues(func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	const dir = "config/crd"
 
 	entries, err := crdFiles.ReadDir(dir)
@@ -60,7 +72,7 @@ func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	}
 
 	return crds, nil
-}
+})
 
 // crdTimeout bounds the wait for the definitions; they take longer on a busy machine.
 const crdTimeout = time.Minute
@@ -82,6 +94,12 @@ func (s *Sim) install(ctx context.Context) error {
 		Name: s.options.Namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"},
 	}}
 	if err := s.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+
+	// Where service accounts are asked for, no pod comes in without.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: model.ServiceAccount, Namespace: s.options.Namespace}}
+	if err := s.client.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 
@@ -110,21 +128,26 @@ func (s *Sim) install(ctx context.Context) error {
 
 // installCRDs installs the definitions that are not there already.
 func (s *Sim) installCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	var installed apiextensionsv1.CustomResourceDefinitionList
-	if err := s.client.List(ctx, &installed); err != nil {
+	// All of what the definitions say is half a megabyte.
+	installed := &metav1.PartialObjectMetadataList{}
+	installed.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+
+	if err := s.client.List(ctx, installed); err != nil {
+		return err
+	}
+
+	served, err := s.served()
+	if err != nil {
 		return err
 	}
 
 	there := map[string]string{}
-
 	for _, crd := range installed.Items {
-		if apihelpers.IsCRDConditionTrue(&crd, apiextensionsv1.Established) {
-			there[crd.Name] = crd.Annotations[definitionAnnotation]
-		}
+		there[crd.Name] = crd.Annotations[definitionAnnotation]
 	}
 
 	missing := slices.DeleteFunc(crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return there[crd.Name] == crd.Annotations[definitionAnnotation]
+		return there[crd.Name] == crd.Annotations[definitionAnnotation] && served[crd.Spec.Names.Plural]
 	})
 	if len(missing) == 0 {
 		return nil
@@ -134,9 +157,32 @@ func (s *Sim) installCRDs(ctx context.Context, crds []*apiextensionsv1.CustomRes
 	config := rest.CopyConfig(s.options.Config)
 	config.WarningHandler = rest.NoWarnings{}
 
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		CRDs: missing, Scheme: NewScheme(), MaxTime: crdTimeout, PollInterval: 50 * time.Millisecond,
+	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+		CRDs: missing, Scheme: scheme(), MaxTime: crdTimeout, PollInterval: 50 * time.Millisecond,
 	})
 
 	return err
+}
+
+// served are the resources of Longhorn's that the API server serves.
+func (s *Sim) served() (map[string]bool, error) {
+	c, err := discovery.NewDiscoveryClientForConfig(s.options.Config)
+	if err != nil {
+		return nil, err
+	}
+
+	list, err := c.ServerResourcesForGroupVersion(lh.GroupVersion.String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+
+	served := map[string]bool{}
+
+	if list != nil {
+		for _, resource := range list.APIResources {
+			served[resource.Name] = true
+		}
+	}
+
+	return served, nil
 }

@@ -34,7 +34,7 @@ const syncTimeout = time.Minute
 // startLoop starts a manager with one controller for everything: what follows from a change may be anywhere.
 func (s *Sim) startLoop(ctx context.Context) (*loop, error) {
 	mgr, err := ctrl.NewManager(s.options.Config, ctrl.Options{
-		Scheme: NewScheme(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: scheme(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {

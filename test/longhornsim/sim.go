@@ -97,6 +97,9 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
+// scheme is the Sim's own, which nobody adds to. To make one takes longer than most of a start.
+var scheme = sync.OnceValue(NewScheme)
+
 // Start installs Longhorn into a cluster and plays it until Stop. ctx bounds the start alone.
 func Start(ctx context.Context, options Options) (*Sim, error) {
 	s, err := newSim(options)
@@ -150,7 +153,7 @@ func newSim(options Options) (*Sim, error) {
 	s.reality = model.NewReality(options.Pace, s.mounted)
 
 	var err error
-	if s.user, err = client.New(options.Config, client.Options{Scheme: NewScheme()}); err != nil {
+	if s.user, err = client.New(options.Config, client.Options{Scheme: scheme()}); err != nil {
 		return nil, err
 	}
 
@@ -159,7 +162,7 @@ func newSim(options Options) (*Sim, error) {
 	config.Impersonate = rest.ImpersonationConfig{UserName: s.userName(), Groups: []string{"system:masters"}}
 	config.QPS = -1
 
-	s.client, err = client.New(config, client.Options{Scheme: NewScheme(), Mapper: mapper()})
+	s.client, err = client.New(config, client.Options{Scheme: scheme(), Mapper: mapper()})
 
 	return s, err
 }
@@ -175,6 +178,8 @@ func mapper() meta.RESTMapper {
 		m.Add(lh.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 
+	m.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
+
 	for _, kind := range []string{"Namespace", "Node", "PersistentVolume"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
@@ -189,7 +194,7 @@ func mapper() meta.RESTMapper {
 }
 
 func (s *Sim) userName() string {
-	return "system:serviceaccount:" + s.options.Namespace + ":longhorn-service-account"
+	return "system:serviceaccount:" + s.options.Namespace + ":" + model.ServiceAccount
 }
 
 func (s *Sim) mounted(node, at string) (int64, bool) {

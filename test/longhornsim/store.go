@@ -137,6 +137,10 @@ func write[T client.Object](ctx context.Context, c client.Client, before, after 
 
 // change writes what is different: all but the status, and the status.
 func change[T client.Object](ctx context.Context, c client.Client, old, object T) error {
+	if equality.Semantic.DeepEqual(old, object) {
+		return nil
+	}
+
 	oldContent, err := content(old)
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func (s *Sim) startWebhook(ctx context.Context) (*webhook, error) {
 		return nil, err
 	}
 
-	w := &webhook{sim: s, decoder: admission.NewDecoder(NewScheme()), name: webhookName}
+	w := &webhook{sim: s, decoder: admission.NewDecoder(scheme()), name: webhookName}
 	if s.options.Namespace != DefaultNamespace {
 		w.name += "-" + s.options.Namespace
 	}

@@ -172,10 +172,16 @@ func (k *kubelet) initialize(ctx context.Context) error {
 	return err
 }
 
+// managedAttachAnnotation is on the Node of a kubelet that leaves it to the attach-detach controller to attach volumes, as is the default.
+const managedAttachAnnotation = "volumes.kubernetes.io/controller-managed-attach-detach"
+
 // wanted is the Node that a kubelet would create.
 func (k *kubelet) wanted() *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: map[string]string{
 		corev1.LabelHostname: k.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,
+	}, Annotations: map[string]string{
+		// Without it, the attach-detach controller would leave the node's volumes to the kubelet.
+		managedAttachAnnotation: "true",
 	}}}
 	args := k.config.K8sKubeletConfig().ExtraArgs()
 	if ids := args["provider-id"]; len(ids) > 0 {

@@ -124,7 +124,7 @@ func (s *State) newPod(name, node, image string, labels map[string]string) *core
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: labels},
 		Spec: corev1.PodSpec{
-			NodeName: node, RestartPolicy: corev1.RestartPolicyNever,
+			NodeName: node, RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: ServiceAccount,
 			Containers:  []corev1.Container{{Name: labels[LabelComponent], Image: image}},
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		},
@@ -136,6 +136,9 @@ func (s *State) newPod(name, node, image string, labels map[string]string) *core
 		},
 	}
 }
+
+// ServiceAccount is that of Longhorn's pods, and who Longhorn itself is.
+const ServiceAccount = "longhorn-service-account"
 
 // instanceManagerReady is whether engines and replicas can be started on a node.
 func (s *State) instanceManagerReady(node string, engine lh.DataEngine) bool {
