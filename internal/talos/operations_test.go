@@ -31,6 +31,7 @@ func TestBootstrap(t *testing.T) {
 	w.Expect(w.open().Bootstrap(w.ctx, "cp1")).To(MatchError(talos.ErrRefused))
 
 	w.Expect(w.open().Bootstrap(w.ctx, "cp1")).To(Succeed())
+	w.Eventually(func() bool { return w.votes(w.nodes[0]) }, patience, "5ms").Should(BeTrue(), "it answers before etcd has started")
 	w.Expect(w.open().Bootstrap(w.ctx, "cp1")).To(MatchError(talos.ErrAlreadyExists))
 	w.Expect(w.nodes[0].CallCount("Bootstrap")).To(Equal(1), "a node with data is not asked")
 	w.Eventually(func() bool { return w.votes(w.nodes[1]) }, patience, "5ms").Should(BeTrue())

@@ -100,6 +100,7 @@ func (b *boot) guard(ctx context.Context, full string, roles role.Set, request a
 	b.node.look(ctx, name, request)
 	err = call(context.WithValue(ctx, rolesKey{}, roles))
 	if t := b.node.spring(name, after); t != nil {
+		b.awaitBootstrap(ctx)
 		said.say("and loses power")
 		b.node.crash(b)
 	}

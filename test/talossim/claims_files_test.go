@@ -22,7 +22,7 @@ var fileClaims = []claim{
 		check: func(_ *testing.T, s *subject) {
 			s.Expect(files(s, s.node, constants.EtcdDataPath)).To(Equal([]string{"."}))
 			s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(Succeed())
-			s.Expect(files(s, s.node, constants.EtcdDataPath+"/")).To(Equal([]string{".", "member"}))
+			s.Eventually(func() ([]string, error) { return files(s, s.node, constants.EtcdDataPath+"/") }, wait, "5ms").Should(Equal([]string{".", "member"}))
 		},
 	},
 	{

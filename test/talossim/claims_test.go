@@ -30,6 +30,7 @@ const (
 	sourceApply     = "Talos source: internal/app/machined/internal/server/v1alpha1, ApplyConfiguration (facts 4.4)"
 	sourceUpgrade   = "Talos source: internal/app/machined/internal/server, lifecycle (facts 4.3)"
 	sourceEtcd      = "Talos source: internal/app/machined/internal/server/v1alpha1, Etcd* (facts 4.6)"
+	sourceBootstrap = "Talos source: internal/app/machined/internal/server/v1alpha1, Bootstrap; v1alpha1 sequencer, Bootstrap"
 	sourceStrict    = "etcd source: server/etcdserver, mayAddMember, mayPromoteMember, mayRemoveMember (3.6.16)"
 	sourceJoin      = "Talos source: internal/app/machined/pkg/system/services/etcd.go, addMember"
 	sourceFiles     = "Talos source: internal/app/machined/internal/server, List; pkg/archiver, Walker"
@@ -186,6 +187,27 @@ var conformance = map[string][]claim{
 			},
 		},
 		{
+			says: "is answered before there is data, and once more without effect until then", source: sourceBootstrap,
+			options: subjectOptions{bare: true},
+			check: func(_ *testing.T, s *subject) {
+				s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(Succeed())
+				s.Expect(s.node.EtcdMemberID()).To(BeZero())
+				s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(Or(Succeed(), code(codes.AlreadyExists)))
+				s.Eventually(func() bool { return s.voter(s.node) }, wait, "5ms").Should(BeTrue())
+				s.Expect(members(s, s.node)).To(HaveLen(1))
+			},
+		},
+		{
+			says: "is forgotten by a node that goes down before etcd has started", source: sourceBootstrap, options: subjectOptions{bare: true},
+			check: func(_ *testing.T, s *subject) {
+				s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(Succeed())
+				s.Expect(s.node.Crash(s.ctx)).To(Succeed())
+				s.Consistently(s.node.EtcdMemberID, "200ms", "20ms").Should(BeZero())
+				s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(Succeed())
+				s.Eventually(func() bool { return s.voter(s.node) }, wait, "5ms").Should(BeTrue())
+			},
+		},
+		{
 			says: "is refused when there is data", source: sourceEtcd,
 			check: func(_ *testing.T, s *subject) {
 				s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(code(codes.AlreadyExists))
@@ -210,11 +232,18 @@ var conformance = map[string][]claim{
 			check: func(_ *testing.T, s *subject) {
 				s.nodes[1].SetFaults(talossim.Faults{EtcdNeverStarts: true})
 				for _, n := range s.nodes {
-					if n.EtcdMemberID() == 0 {
-						s.Expect(s.client(n, role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(Or(Succeed(), code(codes.AlreadyExists)))
-					}
+					s.Expect(s.client(n, role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(Succeed())
+					s.Eventually(n.EtcdMemberID, wait, "5ms").ShouldNot(BeZero())
 				}
-				s.Expect(s.nodes[0].EtcdMemberID()).NotTo(Equal(s.nodes[1].EtcdMemberID()))
+				second := func() []uint64 {
+					var ids []uint64
+					for _, member := range members(s, s.nodes[1]) {
+						ids = append(ids, member.GetId())
+					}
+					return ids
+				}
+				s.Eventually(second, wait, "5ms").Should(HaveLen(1), "a cluster of its own")
+				s.Expect(second()).NotTo(ContainElement(s.nodes[0].EtcdMemberID()))
 			},
 		},
 	},

@@ -21,8 +21,8 @@ const (
 	leaveInterval = 250 * time.Millisecond
 )
 
-// Bootstrap starts a new etcd cluster on this node.
-func (s *machineService) Bootstrap(ctx context.Context, _ *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
+// Bootstrap has this node start a new etcd cluster, and answers before it has.
+func (s *machineService) Bootstrap(_ context.Context, _ *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
 	b := s.boot
 	c := b.config()
 	switch {
@@ -39,10 +39,7 @@ func (s *machineService) Bootstrap(ctx context.Context, _ *machine.BootstrapRequ
 	if etcd.exists() {
 		return nil, status.Error(codes.AlreadyExists, "etcd data directory is not empty")
 	}
-	if err := etcd.bootstrap(ctx); err != nil {
-		return nil, status.Error(codes.Unknown, err.Error())
-	}
-	b.publish()
+	b.bootstrapEtcd(etcd)
 	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil
 }
 

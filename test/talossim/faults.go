@@ -96,7 +96,8 @@ type trap struct {
 // is named as in Calls: EtcdLeaveCluster, LifecycleService/Upgrade. The node boots again by itself.
 func (n *Node) CrashBefore(method string) { n.set(trap{method: method, when: before}) }
 
-// CrashAfter makes the node lose power when it has done the next call of this method, before the caller hears of it.
+// CrashAfter makes the node lose power when it has done the next call of this method, before the caller hears of it. After Bootstrap, etcd
+// has started. For a node that goes down sooner, cut its power (Crash) once the call was answered.
 func (n *Node) CrashAfter(method string) { n.set(trap{method: method, when: after}) }
 
 // FailNext answers the next call of this method with an error, and does nothing else.
