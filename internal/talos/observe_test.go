@@ -330,7 +330,7 @@ func TestEtcdOfANode(t *testing.T) {
 	w.Expect([]any{node.Stage, node.Ready}).To(Equal([]any{"booting", false}), "it waits for etcd")
 
 	w.Expect(w.open().Bootstrap(w.ctx, "cp1")).To(Succeed())
-	w.Eventually(func() etcd.Data { return w.observe(w.nodes[0]).Etcd.Data }, patience, "5ms").Should(Equal(etcd.DataPresent))
+	w.Eventually(func() etcd.DataState { return w.observe(w.nodes[0]).Etcd.Data }, patience, "5ms").Should(Equal(etcd.DataPresent))
 
 	t.Run("a member that never starts", func(t *testing.T) {
 		stuck, err := w.sim.NewNode(talossim.NodeOptions{Name: "cp2"})

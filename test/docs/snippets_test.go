@@ -91,27 +91,32 @@ func TestSnippets(t *testing.T) {
 		}
 	}
 
-	for _, fault := range compileSnippets(t, sources) {
-		t.Error(fault)
+	for name, tc := range brokenSnippets {
+		sources[name+":10"] = tc.snippet
+	}
+
+	faults := compileSnippets(t, sources)
+
+	for name, tc := range brokenSnippets {
+		if !slices.ContainsFunc(faults, func(fault string) bool { return strings.Contains(fault, name+tc.want) }) {
+			t.Errorf("%s: what no longer compiles is not found: %q", name, faults)
+		}
+	}
+
+	for _, fault := range faults {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(brokenSnippets)), func(name string) bool { return strings.Contains(fault, name+":") }) {
+			t.Error(fault)
+		}
 	}
 }
 
-// What no longer compiles is found: otherwise the test above would prove nothing.
-func TestSnippetsThatDoNotCompile(t *testing.T) {
-	for name, tc := range map[string]struct{ snippet, want string }{
-		"a field that is gone":   {"mc := harness.ForTest(t, harness.Options{Kubernetes: true})\nmc.Client()\n", "page.md:10: unknown field Kubernetes"},
-		"a function of the past": {"\nerr := clusterctl.Begin(ctx)\n", "page.md:11: undefined: clusterctl.Begin"},
-		"another result":         {"mc := harness.ForTest(t, harness.Options{})\nmc, err := mc.Client()\n", "page.md:11: assignment mismatch"},
-		"an unknown package":     {"x := unheard.Of()\n", "page.md:10: undefined: unheard"},
-		"no Go":                  {"x := := 1\n", "page.md:10: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			faults := compileSnippets(t, map[string]string{"page.md:10": tc.snippet})
-			if len(faults) == 0 || !strings.Contains(faults[0], tc.want) {
-				t.Errorf("got %q, want %q", faults, tc.want)
-			}
-		})
-	}
+// brokenSnippets are such as must not compile, and what is said then: otherwise the test would prove nothing.
+var brokenSnippets = map[string]struct{ snippet, want string }{
+	"field.md":    {"mc := harness.ForTest(t, harness.Options{Kubernetes: true})\nmc.Client()\n", ":10:"},
+	"function.md": {"\nerr := clusterctl.Begin(ctx)\n", ":11:"},
+	"result.md":   {"mc := harness.ForTest(t, harness.Options{})\nmc, err := mc.Client()\n", ":11:"},
+	"package.md":  {"x := unheard.Of()\n", ":10:"},
+	"syntax.md":   {"x := := 1\n", ":10:"},
 }
 
 // compileSnippets returns what the compiler says of snippets, which are named by where they are: PAGE:LINE.

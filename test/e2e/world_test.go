@@ -3,11 +3,14 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,13 +23,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/maesh-dev/ichor/bootstrap/setup"
 	"github.com/maesh-dev/ichor/test/builder"
 	"github.com/maesh-dev/ichor/test/clusterctl"
+	"github.com/maesh-dev/ichor/test/stage"
 )
 
 // infraVariable names the infrastructure provider. Without it, it is CAPD.
 const infraVariable = "E2E_INFRA"
+
+// infrastructure is a provider that the tests run with.
+type infrastructure struct {
+	// provider is the name by which clusterctl installs it.
+	provider string
+
+	options clusterctl.Options
+
+	// machine is the kind of its machines.
+	machine string
+
+	// cluster are the objects of a Cluster c with one control-plane machine and a MachineDeployment "workers" of none.
+	cluster func(*world) []builder.Builder
+}
+
+var infrastructures = map[string]infrastructure{
+	"capd": {provider: "docker", options: clusterctl.Options{CAPD: true}, machine: "DevMachine", cluster: capdCluster},
+	"sim":  {provider: "sim", machine: "SimMachine", cluster: simCluster},
+}
+
+// infra is the one of this run.
+var infra infrastructure
 
 // patience bounds every wait, on a machine that does other things too.
 const patience = 8 * time.Minute
@@ -52,21 +77,34 @@ func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
 	ctrllog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(os.Stderr))))
 
-	if infra := os.Getenv(infraVariable); infra != "" && infra != "capd" {
-		return 1, fmt.Errorf("%s=%s: the infrastructure provider must be capd", infraVariable, infra)
+	name, known := cmp.Or(os.Getenv(infraVariable), "capd"), false
+	if infra, known = infrastructures[name]; !known {
+		return 1, fmt.Errorf("%s=%s: the infrastructure provider must be one of %s", infraVariable, name, slices.Sorted(maps.Keys(infrastructures)))
 	}
 
 	if *machines < 10 {
 		return 1, fmt.Errorf("-machines %d: at least 10", *machines)
 	}
 
-	if home, err = clusterctl.Start(ctx, clusterctl.Options{CAPD: true}); err != nil {
+	// What provider sim keeps of its machines.
+	dir, err := os.MkdirTemp("", "ichor-e2e-")
+	if err != nil {
+		return 1, err
+	}
+
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	if err := os.Setenv("SIM_DATA_DIR", dir); err != nil {
+		return 1, err
+	}
+
+	if home, err = clusterctl.Start(ctx, infra.options); err != nil {
 		return 1, err
 	}
 
 	defer func() { err = errors.Join(err, home.Stop()) }()
 
-	if err := home.Init(ctx, "docker"); err != nil {
+	if err := home.Init(ctx, infra.provider); err != nil {
 		return 1, err
 	}
 
@@ -90,7 +128,7 @@ func newWorld(t *testing.T) *world {
 	w.SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
 
 	var err error
-	w.admin, err = client.New(home.ManagementCluster.Config(), client.Options{Scheme: setup.NewScheme()})
+	w.admin, err = client.New(home.ManagementCluster.Config(), client.Options{Scheme: stage.NewScheme()})
 	w.Expect(err).NotTo(HaveOccurred())
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}

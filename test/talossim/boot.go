@@ -96,8 +96,9 @@ var errBootFails = errors.New("does not boot")
 func (n *Node) start(ctx context.Context) error {
 	err := n.tryBoots(ctx)
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.bootError = err
+	n.mu.Unlock()
+	n.writeDown()
 	return err
 }
 

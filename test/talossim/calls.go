@@ -78,8 +78,9 @@ func (b *boot) guard(ctx context.Context, full string, roles role.Set, request a
 		code := status.Code(err).String()
 		b.node.noteCall(full, roles, said, code)
 		b.node.mu.Lock()
-		defer b.node.mu.Unlock()
 		b.node.calls = append(b.node.calls, Call{Method: name, Roles: roles.Strings(), Code: code})
+		b.node.mu.Unlock()
+		b.node.writeDown()
 	}()
 	if err := b.admit(ctx, full, roles); err != nil {
 		return err

@@ -56,6 +56,10 @@ type Node struct {
 	gate    *gate
 	uuid    string
 
+	// keeping is held while the machine is written down, keptLast is what was.
+	keeping  sync.Mutex
+	keptLast []byte
+
 	// power is held while the machine boots or stops.
 	power sync.Mutex
 	// background are what runs beside calls and ends with the machine.
@@ -129,6 +133,7 @@ func (n *Node) PowerOn(ctx context.Context) error {
 		return nil
 	}
 	n.note("power on")
+	n.writeDown()
 	return n.start(ctx)
 }
 
@@ -146,7 +151,7 @@ func (n *Node) Destroy() error {
 	err := w.addresses.Free(n.address)
 	w.mu.Unlock()
 	w.wake()
-	if w.options.Full {
+	if w.options.Full || w.options.Keep {
 		err = errors.Join(err, os.RemoveAll(n.dir()))
 	}
 	return err
@@ -163,6 +168,7 @@ func (n *Node) PowerOff() {
 	n.mu.Unlock()
 	if was {
 		n.note("power off")
+		n.writeDown()
 	}
 	n.power.Lock()
 	n.halt()

@@ -63,6 +63,7 @@ func (n *Node) turnOff(context.Context) error {
 	n.on = false
 	n.mu.Unlock()
 	n.note("is off")
+	n.writeDown()
 	return nil
 }
 

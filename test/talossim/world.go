@@ -39,6 +39,10 @@ type Options struct {
 	// Dir holds what the components of full fidelity write, logs too: a directory for each node. Default: a temporary
 	// directory that Close removes.
 	Dir string
+
+	// Keep has each machine written down in Dir, so that Restore brings it back when the process has ended. The data of a real etcd
+	// member are there anyway; those of the model are gone.
+	Keep bool
 }
 
 // World is a network of simulated nodes. Its methods may be called from several goroutines.
@@ -74,6 +78,9 @@ func New(options Options) (*World, error) {
 	w := &World{
 		options: options, ca: ca, changed: make(chan struct{}), managers: map[string]*boot{}, upgradeLocks: map[string]*sync.Mutex{},
 		clusters: map[string]*etcdCluster{}, authorities: map[string]*x509.CertificateAuthority{},
+	}
+	if options.Keep && options.Dir == "" {
+		return nil, errors.New("simulated nodes: Options.Keep wants Options.Dir, a directory that outlives the process")
 	}
 	if options.Full && options.Dir == "" {
 		if w.options.Dir, err = os.MkdirTemp("", "ichor-talos-"); err != nil {
@@ -111,6 +118,10 @@ func (w *World) NewNode(options NodeOptions) (*Node, error) {
 		return nil, fmt.Errorf("new node %s: %w", options.Name, err)
 	}
 	n, err := newNode(w, address, options)
+	if err == nil && w.options.Keep {
+		// Another machine of that name was there before.
+		err = os.RemoveAll(n.dir())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("new node %s: %w", options.Name, err)
 	}

@@ -32,6 +32,10 @@ type Options struct {
 	// removed with their clusters.
 	Dir string
 
+	// Keep has the machines of full fidelity outlive the process: another one with the same Dir finds them by Restore, and what an
+	// earlier run has left is not removed.
+	Keep bool
+
 	// Schematics and MissingImages are those of talossim.Options.
 	Schematics    map[string][]string
 	MissingImages []string
@@ -85,14 +89,10 @@ func (f *Farm) CloseCluster(key client.ObjectKey) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	dir := ""
-	if c := f.clusters[key]; c != nil {
-		dir = c.dir
-	}
-
 	err := f.closeCluster(key)
-	if dir != "" {
-		err = errors.Join(err, os.RemoveAll(dir))
+	if f.options.Dir != "" {
+		// Machines that were kept and never came back have their files there too.
+		err = errors.Join(err, os.RemoveAll(f.dir(key)))
 	}
 
 	return err
@@ -120,6 +120,11 @@ func (f *Farm) closeCluster(key client.ObjectKey) error {
 	return errors.Join(err, c.world.Close())
 }
 
+// dir is a cluster's directory.
+func (f *Farm) dir(key client.ObjectKey) string {
+	return filepath.Join(f.options.Dir, key.Namespace, key.Name)
+}
+
 // cluster is the network of a Cluster, which is made when it is first asked for. The caller holds the lock.
 func (f *Farm) cluster(of Cluster) (*cluster, error) {
 	key := of.ObjectKey
@@ -131,8 +136,14 @@ func (f *Farm) cluster(of Cluster) (*cluster, error) {
 
 	c := &cluster{}
 	if full && f.options.Dir != "" {
-		c.dir = filepath.Join(f.options.Dir, key.Namespace, key.Name)
-		if err := errors.Join(os.RemoveAll(c.dir), os.MkdirAll(c.dir, 0o700)); err != nil {
+		c.dir = f.dir(key)
+
+		var err error
+		if !f.options.Keep {
+			err = os.RemoveAll(c.dir)
+		}
+
+		if err = errors.Join(err, os.MkdirAll(c.dir, 0o700)); err != nil {
 			return nil, fmt.Errorf("directory of the machines: %w", err)
 		}
 	}
@@ -140,7 +151,7 @@ func (f *Farm) cluster(of Cluster) (*cluster, error) {
 	var err error
 
 	c.world, err = talossim.New(talossim.Options{
-		Full: full, Dir: c.dir, Schematics: f.options.Schematics, MissingImages: f.options.MissingImages,
+		Full: full, Dir: c.dir, Keep: c.dir != "" && f.options.Keep, Schematics: f.options.Schematics, MissingImages: f.options.MissingImages,
 	})
 	if err != nil {
 		return nil, err
@@ -262,6 +273,35 @@ func (f *Farm) Make(of Cluster, options talossim.NodeOptions) (*Machine, error) 
 	f.machines[options.ProviderID] = machine
 
 	return machine, nil
+}
+
+// Restore brings back a machine that an earlier process has kept, as after a power failure: what is on its disk is there, and it boots. It
+// is nil if there is no machine of that name and provider ID.
+func (f *Farm) Restore(ctx context.Context, of Cluster, name, providerID string) (*Machine, error) {
+	if !f.options.Keep {
+		return nil, nil //nolint:nilnil // there is none
+	}
+
+	f.mu.Lock()
+	c, err := f.cluster(of)
+	f.mu.Unlock()
+
+	if err != nil || c.dir == "" {
+		return nil, err
+	}
+
+	node, err := c.world.Restore(ctx, name, providerID)
+	if node == nil {
+		return nil, err
+	}
+
+	machine := &Machine{Node: node, cluster: c, provisioned: node.Configured()}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.machines[providerID] = machine
+
+	return machine, err
 }
 
 // Destroy cuts a machine's power and removes it with its disk. One that is not there is gone.

@@ -19,6 +19,9 @@ const (
 	FidelityFull  = "full"
 )
 
+// noDirectory stands for an empty --data-dir where a variable of a manifest must have a default.
+const noDirectory = "none"
+
 // Options are the manager's settings. NewOptions gives the defaults.
 type Options struct {
 	// Fidelity of the machines: FidelityLight or FidelityFull.
@@ -60,7 +63,9 @@ func (o *Options) AddFlags(set *pflag.FlagSet) {
 	set.StringVar(&o.Fidelity, "fidelity", o.Fidelity,
 		"full: control-plane machines run a real etcd member and a real API server. light: etcd is a model, and there is no Kubernetes.")
 	set.StringVar(&o.Machines.Dir, "data-dir", o.Machines.Dir,
-		"Directory of what the machines' programs write, logs too: NAMESPACE/CLUSTER/MACHINE. Empty: temporary directories.")
+		"Directory of what the machines' programs write, logs too, and of what is on their disks: NAMESPACE/CLUSTER/MACHINE. "+
+			"Machines of full fidelity that are there when the manager starts come back, as after a power failure. "+
+			"Empty, or none: temporary directories, and machines that are gone with the manager.")
 	set.StringVar(&o.Namespace, "namespace", o.Namespace,
 		"Namespace that the manager watches. Empty: all namespaces.")
 	set.StringVar(&o.WatchFilter, "watch-filter", o.WatchFilter,

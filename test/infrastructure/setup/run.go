@@ -134,6 +134,11 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) (*m
 	if farm == nil {
 		settings := options.Machines
 		settings.Full = options.Fidelity == FidelityFull
+		if settings.Dir == noDirectory {
+			settings.Dir = ""
+		}
+
+		settings.Keep = settings.Dir != ""
 
 		farm = machines.New(settings)
 		if err := mgr.Add(farm); err != nil {

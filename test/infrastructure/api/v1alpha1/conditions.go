@@ -52,7 +52,7 @@ const (
 	// PoweredOffReason: the machine is off, because spec.power says so or somebody shut it down.
 	PoweredOffReason = "PoweredOff"
 
-	// MachineLostReason: the machine was in a provider that has ended since, and is gone with all that it held.
+	// MachineLostReason: the machine was in a provider that has ended since without keeping it, and is gone with all that it held.
 	MachineLostReason = "MachineLost"
 
 	// MachinesNotRunningReason, of a SimMachinePool: some of its machines are off, or have not taken their config.

@@ -29,11 +29,25 @@ func idOf(object *infrav1.SimMachine) string {
 func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.Cluster, owner *clusterv1.Machine, object *infrav1.SimMachine) (ctrl.Result, error) {
 	machine := r.Farm.Machine(idOf(object))
 
+	if machine == nil && object.Spec.ProviderID != "" {
+		of, err := simcluster.Find(ctx, r.Client, cluster)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+
+		// One that does not boot is there, and says so.
+		if machine, err = r.Farm.Restore(ctx, of, object.Name, idOf(object)); machine == nil && err != nil {
+			setReady(object, metav1.ConditionFalse, infrav1.BootFailedReason, err.Error())
+
+			return ctrl.Result{RequeueAfter: look}, nil
+		}
+	}
+
 	// The provider ID is written when the machine has booted. A machine is never made a second time: it would be another one,
 	// without what was on its disk, and whoever counts on its etcd member or its volumes must be told.
 	if machine == nil && object.Spec.ProviderID != "" {
 		setReady(object, metav1.ConditionFalse, infrav1.MachineLostReason,
-			"the machine and all that it held are gone, as when a provider whose machines live in its own process has been restarted; "+
+			"the machine and all that it held are gone, as when a provider that keeps its machines in memory (no --data-dir) has been restarted; "+
 				"delete the Machine, to have another one")
 
 		return ctrl.Result{}, nil
