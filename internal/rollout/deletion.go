@@ -42,6 +42,10 @@ func (p *planner) deletion() *Decision {
 		return do(ReleaseHooks{hooked}, controlplanev1.PlanDeletingReason, "The control plane is being deleted: %s need not leave etcd", prose.Names(hooked))
 	case len(undeleted) > 0:
 		return do(DeleteMachines{undeleted}, controlplanev1.PlanDeletingReason, "The control plane is being deleted, and %s with it", prose.Names(undeleted))
+	case len(p.ours) > 0 && p.Cluster == nil:
+		return wait(controlplanev1.PlanMachineDeletingReason,
+			"Machines are being deleted: %s. Cluster API deletes no Machine whose Cluster does not exist: create the Cluster again, with the name that it had, until they are gone",
+			prose.Names(namesOf(p.ours)))
 	case len(p.ours) > 0:
 		return wait(controlplanev1.PlanMachineDeletingReason, "Machines are being deleted: %s", prose.Names(namesOf(p.ours)))
 	default:

@@ -74,3 +74,34 @@ func TestMessageFits(t *testing.T) {
 		t.Errorf("the note on the machine: %+v", d.Remediation)
 	}
 }
+
+// TestDeletionWithoutCluster has somebody told what keeps Machines that nobody deletes: without a Cluster, Cluster API does not look at them.
+func TestDeletionWithoutCluster(t *testing.T) {
+	t.Parallel()
+
+	const advice = "create the Cluster again"
+
+	s := settled(3)
+	s.ControlPlane.Deleting = true
+
+	for i := range s.Machines {
+		leaving(&s, i, stages[1])
+		s.Machines[i].Hook = false
+	}
+
+	if d := rollout.Plan(s); d.Reason != controlplanev1.PlanMachineDeletingReason || strings.Contains(d.Message, advice) {
+		t.Errorf("with a Cluster: %s: %s", d.Reason, d.Message)
+	}
+
+	s.Cluster = nil
+
+	if d := rollout.Plan(s); d.Reason != controlplanev1.PlanMachineDeletingReason || !strings.Contains(d.Message, advice) {
+		t.Errorf("without a Cluster: %s: %s", d.Reason, d.Message)
+	}
+
+	s.Machines = nil
+
+	if d := rollout.Plan(s); d.Action != (rollout.ReleaseControlPlane{}) {
+		t.Errorf("without Machines: %T %s", d.Action, d.Message)
+	}
+}

@@ -49,7 +49,7 @@ func TestScale(t *testing.T) {
 	s.deleteCluster()
 }
 
-// A user deletes the Machine that leads etcd; then a machine dies, and a MachineHealthCheck has it replaced.
+// A user deletes the Machine that leads etcd, whose drain takes a while; then a machine dies, and a MachineHealthCheck has it replaced.
 //
 // contract: a user's deletion waits at the hook until the member has left; an unhealthy machine is remediated.
 func TestRepair(t *testing.T) {
@@ -60,8 +60,10 @@ func TestRepair(t *testing.T) {
 
 	s.create(clusterYAML("Full", 3))
 
-	leader := s.leader(s.settled(3))
-	s.deleteMachine(leader)
+	all := s.settled(3)
+	leader := s.leader(all)
+	s.deleteGuarded(leader, all)
+
 	after := s.settled(3)
 	s.Expect(names(after)).NotTo(ContainElement(leader))
 

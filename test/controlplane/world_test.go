@@ -15,6 +15,7 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
@@ -284,6 +285,24 @@ func (s *scenario) deleteCluster() {
 	s.Expect(s.Client.Delete(s.ctx, cluster)).To(Succeed())
 	s.deleted()
 	s.t.Logf("deleted after %s", time.Since(s.begin).Round(100*time.Millisecond))
+}
+
+// tearOutCluster has the Cluster gone at once, without what Cluster API does before, and returns what it was.
+func (s *scenario) tearOutCluster() *clusterv1.Cluster {
+	s.t.Helper()
+
+	cluster := &clusterv1.Cluster{}
+	s.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
+	s.Expect(s.Client.Delete(s.ctx, cluster.DeepCopy())).To(Succeed())
+	s.Eventually(func() bool {
+		now := cluster.DeepCopy()
+		now.ResourceVersion = ""
+		err := s.Client.Patch(s.ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+
+		return apierrors.IsNotFound(err)
+	}).Should(BeTrue())
+
+	return cluster
 }
 
 // deleteMachine deletes a Machine as a user does, and waits until it is gone.
