@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	"github.com/maesh-dev/ichor/test/builder"
+	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
@@ -39,16 +40,34 @@ func TestGreen(t *testing.T) {
 
 			s.Step("create the cluster", func() {
 				s.Create(
-					builder.Cluster("c").ControlPlane(builder.ControlPlane("c", "cp", test.replicas)),
+					builder.Cluster("c").On(builder.Sim{Fidelity: infrav1.FidelityFull, FailureDomains: domains}).ControlPlane(builder.ControlPlane("c", "cp", test.replicas)),
 					builder.Workers("c", "workers", 1),
 				)
-				s.settled(int(test.replicas))
+				s.spread(s.settled(int(test.replicas)))
 				s.available()
 			})
 			s.describesGreen()
 			s.deleteCluster()
 		})
 	}
+}
+
+// domains are three for control planes, and one that is not, which comes first by name.
+var domains = []clusterv1.FailureDomain{
+	{Name: "a", ControlPlane: new(false)}, {Name: "b", ControlPlane: new(true)}, {Name: "c", ControlPlane: new(true)}, {Name: "d", ControlPlane: new(true)},
+}
+
+// spread checks that no two Machines are in one failure domain, as long as there are not more than domains for them.
+func (s *scenario) spread(list []clusterv1.Machine) {
+	s.t.Helper()
+
+	used := map[string]bool{}
+	for i := range list {
+		used[list[i].Spec.FailureDomain] = true
+	}
+
+	s.Expect(used).To(HaveLen(len(list)))
+	s.Expect(used).NotTo(Or(HaveKey("a"), HaveKey("")))
 }
 
 // available waits until Cluster API says that the Cluster and all that belongs to it are available, and that nothing changes any more.
@@ -90,8 +109,10 @@ func (s *scenario) describesGreen() {
 	s.t.Helper()
 
 	text := s.describes()
-	for _, part := range []string{"TalosControlPlane/cp", "SimCluster/c", "MachineDeployment/workers", "Machine/cp-", "Machine/workers-"} {
-		s.Expect(text).To(ContainSubstring(part))
+
+	for _, object := range []string{"Cluster /c", "SimCluster /c", "TalosControlPlane /cp", "MachineDeployment /workers", "Machine /cp-", "TalosConfig /cp-", "Machine /workers-"} {
+		kind, name, _ := strings.Cut(object, " ")
+		s.Expect(text).To(MatchRegexp(kind + " " + s.namespace + name + `.* True `))
 	}
 
 	for line := range strings.Lines(s.describes("--show-conditions", "all")) {
