@@ -100,7 +100,7 @@ func (s *scenario) available() {
 // wanted are the conditions that are false where all is well.
 var wanted = []string{
 	clusterv1.PausedCondition, clusterv1.DeletingCondition, clusterv1.ScalingUpCondition, clusterv1.ScalingDownCondition,
-	clusterv1.RollingOutCondition, clusterv1.RemediatingCondition,
+	clusterv1.RollingOutCondition, clusterv1.RemediatingCondition, clusterv1.MachineUpdatingCondition,
 }
 
 // describesGreen has the real clusterctl describe the cluster: it has the control plane, its machines and the workers, no condition is
