@@ -287,16 +287,19 @@ func (s *scenario) deleteCluster() {
 	s.t.Logf("deleted after %s", time.Since(s.begin).Round(100*time.Millisecond))
 }
 
-// tearOutCluster has the Cluster gone at once, without what Cluster API does before, and returns what it was.
+// tearOutCluster has the Cluster gone without what Cluster API does before, which it does not do while the Cluster is paused, and returns
+// what it was.
 func (s *scenario) tearOutCluster() *clusterv1.Cluster {
 	s.t.Helper()
 
 	cluster := &clusterv1.Cluster{}
 	s.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
-	s.Expect(s.Client.Delete(s.ctx, cluster.DeepCopy())).To(Succeed())
+
+	now := cluster.DeepCopy()
+	now.Spec.Paused = new(true)
+	s.Expect(s.Client.Patch(s.ctx, now, client.MergeFrom(cluster))).To(Succeed())
+	s.Expect(s.Client.Delete(s.ctx, now)).To(Succeed())
 	s.Eventually(func() bool {
-		now := cluster.DeepCopy()
-		now.ResourceVersion = ""
 		err := s.Client.Patch(s.ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 
 		return apierrors.IsNotFound(err)
