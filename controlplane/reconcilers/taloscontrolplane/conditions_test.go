@@ -299,7 +299,8 @@ func TestUpToDate(t *testing.T) {
 		"no Node yet":                  {&clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: "v1.36.1"}}, nil, "True UpToDate: "},
 		"a kubelet of another version": {kubelet("v1.36.0"), nil, "False Updating: * Kubelet has version v1.36.0, v1.36.1 required"},
 		"other than the spec has it": {
-			kubelet("v1.36.1"), []rollout.Difference{{Message: "Version v1.36.1, v1.36.2 required"}, {Message: "Install.disk differs"}},
+			kubelet("v1.36.1"),
+			[]rollout.Difference{{Message: "Version v1.36.1, v1.36.2 required"}, {Message: "Install.disk differs"}},
 			"False NotUpToDate: * Version v1.36.1, v1.36.2 required\n* Install.disk differs",
 		},
 	}
