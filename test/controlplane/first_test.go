@@ -27,7 +27,9 @@ func TestFirstMachineReplaced(t *testing.T) {
 	first := s.machineList()[0].Name
 
 	s.create(templateYAML("better", "{}"))
-	s.change(func(tcp *controlplanev1.TalosControlPlane) { tcp.Spec.MachineTemplate.Spec.InfrastructureRef.Name = "better" })
+	s.change(func(tcp *controlplanev1.TalosControlPlane) {
+		tcp.Spec.MachineTemplate.Spec.InfrastructureRef.Name = "better"
+	})
 	s.Steady()
 	s.Expect(names(s.machineList())).To(ConsistOf(first))
 
