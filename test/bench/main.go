@@ -36,6 +36,9 @@ type sizes struct {
 
 	planMachines, planRounds int
 
+	// clusters are those of the part clusters, which are watched for so many intervals of the manager when they are at rest.
+	clusters, steadyIntervals int
+
 	// profiles is a directory for profiles of what the managers of the part memory keep. Empty: none are written.
 	profiles string
 }
@@ -52,13 +55,14 @@ var parts = []part{
 	{"memory", measureMemory},
 	{"hostile", measureHostile},
 	{"plan", measurePlan},
+	{"clusters", measureClusters},
 }
 
 func main() {
 	var s sizes
 
 	patches := flag.String("patches", "", "hostile patches whose name matches the regular expression; empty: all")
-	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines, memory, hostile, plan")
+	only := flag.String("run", "", "measure only the parts whose name matches the regular expression: render, machines, memory, hostile, plan, clusters")
 
 	flag.IntVar(&s.renderRounds, "rounds", 15, "interleaved rounds for each comparison of renders")
 	flag.IntVar(&s.renderCalls, "calls", 40, "renders in a round")
@@ -70,6 +74,8 @@ func main() {
 	flag.StringVar(&s.profiles, "profiles", "", "directory for heap profiles of the part memory, for go tool pprof")
 	flag.IntVar(&s.planMachines, "plan-machines", 1000, "Machines of the part plan")
 	flag.IntVar(&s.planRounds, "plan-rounds", 25, "rounds of the part plan")
+	flag.IntVar(&s.clusters, "clusters", 50, "clusters of the part clusters")
+	flag.IntVar(&s.steadyIntervals, "steady", 2, "minutes for which the clusters at rest are watched")
 	flag.Parse()
 	ctrl.SetLogger(harness.NewLogger(io.Discard))
 

@@ -10,7 +10,7 @@ import (
 )
 
 // small sizes prove that each part works, and what does not depend on the machine.
-var small = sizes{machines: 30, machineRounds: 1, configs: 20, hostileTries: 1, planMachines: 50, planRounds: 3}
+var small = sizes{machines: 30, machineRounds: 1, configs: 20, hostileTries: 1, planMachines: 50, planRounds: 3, clusters: 2, steadyIntervals: 1}
 
 // TestMachines counts the writes and the live reads of a fleet at the API server. How long it takes is for the benchmark to judge.
 func TestMachines(t *testing.T) {
@@ -52,6 +52,23 @@ func TestHostile(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(named(results, "hostile patches: slowest answer").measured).To(BeNumerically(">", 0))
 	g.Expect(named(results, "hostile patches: manager's memory").note).To(ContainSubstring("answered with"))
+}
+
+// TestClusters has a few clusters come up, and nothing written and no node looked at in vain when they are at rest.
+func TestClusters(t *testing.T) {
+	g := NewWithT(t)
+
+	results, err := measureClusters(t.Context(), small)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(results).To(HaveLen(7))
+
+	for _, each := range results {
+		t.Logf("%s: %s (%s)", each.name, amount(each.measured, each.unit), each.note)
+
+		if each.unit != second {
+			g.Expect(each.ok()).To(BeTrue(), "%s: %s (%s)", each.name, amount(each.measured, each.unit), each.note)
+		}
+	}
 }
 
 func named(results []result, name string) result {

@@ -103,7 +103,7 @@ const (
 // SettledMemory has a manager collect its garbage and waits until it has given back to the kernel what it does not need, and has not given
 // back more for so long.
 func (w *World) SettledMemory(ctx context.Context, manager *harness.Provider, settling time.Duration) (Memory, error) {
-	return settled(ctx, manager.PID(), settling, func() error { return w.CollectGarbage(ctx, manager) })
+	return Settled(ctx, manager.PID(), settling, func() error { return w.CollectGarbage(ctx, manager) })
 }
 
 // CollectGarbage has a manager collect its garbage. The profile that it gives is not of interest: its parameter is the only way to a
@@ -116,10 +116,11 @@ func (w *World) CollectGarbage(ctx context.Context, manager *harness.Provider) e
 
 // HeapProfile is what lives in a manager's heap, for go tool pprof.
 func (w *World) HeapProfile(ctx context.Context, manager *harness.Provider) ([]byte, error) {
-	return w.diagnostics.Get(ctx, manager, collectPath)
+	return w.diagnostics.Get(ctx, manager, CollectPath)
 }
 
-const collectPath = "/debug/pprof/heap?gc=1"
+// CollectPath is the profile of a Go program's heap, after a collection.
+const CollectPath = "/debug/pprof/heap?gc=1"
 
 // SettledServerMemory is SettledMemory of the API server.
 func (w *World) SettledServerMemory(ctx context.Context, settling time.Duration) (Memory, error) {
@@ -128,7 +129,7 @@ func (w *World) SettledServerMemory(ctx context.Context, settling time.Duration)
 		return Memory{}, err
 	}
 
-	return settled(ctx, pid, settling, func() error { return w.CollectServerGarbage(ctx) })
+	return Settled(ctx, pid, settling, func() error { return w.CollectServerGarbage(ctx) })
 }
 
 // CollectServerGarbage has the API server collect its garbage.
@@ -138,12 +139,13 @@ func (w *World) CollectServerGarbage(ctx context.Context) error {
 		return err
 	}
 
-	_, err = get(ctx, httpClient, w.Config().Host+collectPath)
+	_, err = get(ctx, httpClient, w.Config().Host+CollectPath)
 
 	return err
 }
 
-func settled(ctx context.Context, pid int, settling time.Duration, collect func() error) (Memory, error) {
+// Settled is the least memory of a process that collects its garbage again and again, when it has not become less for so long.
+func Settled(ctx context.Context, pid int, settling time.Duration, collect func() error) (Memory, error) {
 	var (
 		least Memory
 		since time.Time

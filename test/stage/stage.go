@@ -32,6 +32,11 @@ type Options struct {
 
 	// Audit has the API server note every request, for UnfitRights and for the invariant that nothing is written in vain.
 	Audit bool
+
+	// ControlPlaneProgram is the control-plane manager, as harness.BuildProvider has built it: it runs as a process of its own, with these
+	// arguments. Empty: it runs in this process.
+	ControlPlaneProgram string
+	ControlPlaneArgs    []string
 }
 
 // Stage is a management cluster in which everything runs. Stop it.
@@ -43,6 +48,9 @@ type Stage struct {
 
 	// Farm has the simulated machines of all clusters. They outlive the infrastructure provider, as a platform's do.
 	Farm *machines.Farm
+
+	// ControlPlane is the process of the control-plane manager, nil if it runs in this one.
+	ControlPlane *harness.Provider
 
 	controlPlane   installation.Components
 	infrastructure installation.Components
@@ -106,16 +114,38 @@ func Start(ctx context.Context, options Options) (_ *Stage, err error) {
 		return nil, err
 	}
 
-	for _, provider := range []installation.Components{bootstrap, s.controlPlane} {
-		stop, err := provider.Start(ctx, s.ManagementCluster, nil)
-		if err != nil {
-			return nil, err
-		}
+	stop, err := bootstrap.Start(ctx, s.ManagementCluster, nil)
+	if err != nil {
+		return nil, err
+	}
 
-		s.stops = append(s.stops, stop)
+	s.stops = append(s.stops, stop)
+	if err = s.startControlPlane(ctx, options); err != nil {
+		return nil, err
 	}
 
 	return s, s.startProvider(ctx)
+}
+
+func (s *Stage) startControlPlane(ctx context.Context, options Options) error {
+	if options.ControlPlaneProgram == "" {
+		stop, err := s.controlPlane.Start(ctx, s.ManagementCluster, nil)
+		if err == nil {
+			s.stops = append(s.stops, stop)
+		}
+
+		return err
+	}
+
+	manager, err := s.controlPlane.StartProcess(ctx, s.ManagementCluster, options.ControlPlaneProgram, options.ControlPlaneArgs...)
+	if err != nil {
+		return err
+	}
+
+	s.ControlPlane = manager
+	s.stops = append(s.stops, manager.Stop)
+
+	return nil
 }
 
 func (s *Stage) startProvider(ctx context.Context) (err error) {

@@ -4,17 +4,20 @@ package talossim
 
 import "github.com/siderolabs/talos/pkg/machinery/constants"
 
-// ports are those that a machine's address must have free: of the Talos API, and of what runs beside it on a machine of full
-// fidelity, as long as its configuration names no other.
+// ports are those that a machine's address must have free: of the Talos API, and of what runs beside it where there is Kubernetes, as
+// long as its configuration names no other.
 func (w *World) ports() []int {
 	ports := []int{constants.ApidPort}
 	if w.options.Full {
-		ports = append(ports, etcdClientPort, etcdPeerPort, apiServerPort, controllerManagerPort)
+		ports = append(ports, etcdClientPort, etcdPeerPort, controllerManagerPort)
+	}
+	if w.kubernetes() {
+		ports = append(ports, apiServerPort)
 	}
 	return ports
 }
 
-// Ports of the components of full fidelity.
+// Ports of the components of a node with Kubernetes.
 const (
 	etcdClientPort        = 2379
 	etcdPeerPort          = 2380

@@ -208,7 +208,7 @@ func (b *boot) up() error {
 			b.cancel()
 			return fmt.Errorf("node %s: %w", n.Name(), err)
 		}
-		if n.world.options.Full && config.controlPlane() {
+		if n.world.kubernetes() && config.controlPlane() {
 			b.control = newControlPlane(b)
 		}
 	}
@@ -243,7 +243,7 @@ func (b *boot) up() error {
 		return fmt.Errorf("node %s: %w", n.Name(), err)
 	}
 	b.startEtcd()
-	if n.world.options.Full {
+	if n.world.kubernetes() {
 		if err := b.show(); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name(), err)
 		}
@@ -409,7 +409,7 @@ func (b *boot) unmet() []runtimeres.UnmetCondition {
 		}
 	}
 	b.mu.Lock()
-	registered := b.registered || !b.node.world.options.Full
+	registered := b.registered || !b.node.world.kubernetes()
 	b.mu.Unlock()
 	if !registered || imageMatches(b.image, b.node.Faults().NeverReady) {
 		unmet = append(unmet, runtimeres.UnmetCondition{Name: "nodeReady", Reason: "node is not ready"})

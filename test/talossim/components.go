@@ -46,18 +46,23 @@ func flags(ours, extra map[string][]string) []string {
 	return args
 }
 
-// writePair signs a certificate and writes it with its key, as NAME.crt and NAME.key.
-func writePair(ca *x509.PEMEncodedCertificateAndKey, dir, file, commonName string, names, addresses []string, usages []stdx509.ExtKeyUsage) error {
+// signPair signs a certificate.
+func signPair(ca *x509.PEMEncodedCertificateAndKey, commonName string, names, addresses []string, usages []stdx509.ExtKeyUsage) (*x509.KeyPair, error) {
 	authority, err := x509.NewCertificateAuthorityFromCertificateAndKey(ca)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now := time.Now()
-	pair, err := x509.NewKeyPair(authority,
+	return x509.NewKeyPair(authority,
 		x509.CommonName(commonName), x509.DNSNames(names), x509.IPAddresses(parseIPs(addresses)),
 		x509.NotBefore(now.Add(-time.Minute)), x509.NotAfter(now.Add(certificateValidity)),
 		x509.KeyUsage(stdx509.KeyUsageDigitalSignature|stdx509.KeyUsageKeyEncipherment), x509.ExtKeyUsage(usages),
 	)
+}
+
+// writePair signs a certificate and writes it with its key, as NAME.crt and NAME.key.
+func writePair(ca *x509.PEMEncodedCertificateAndKey, dir, file, commonName string, names, addresses []string, usages []stdx509.ExtKeyUsage) error {
+	pair, err := signPair(ca, commonName, names, addresses, usages)
 	if err != nil {
 		return err
 	}

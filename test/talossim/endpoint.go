@@ -46,7 +46,7 @@ func (w *World) listen(address, port string) (*Endpoint, error) {
 		return nil, errors.Join(fmt.Errorf("endpoint: %w", err), w.addresses.Free(address))
 	}
 	check := apiServerAnswers
-	if !w.options.Full {
+	if !w.kubernetes() {
 		// There is no API server to ask.
 		check = nil
 	}

@@ -138,6 +138,9 @@ func (k *kubelet) createMirror(ctx context.Context, name string, p pod) (*corev1
 			Tolerations: []corev1.Toleration{{Effect: corev1.TaintEffectNoExecute, Operator: corev1.TolerationOpExists}},
 		},
 	}
+	if k.boot.node.world.memory != nil {
+		mirrored.OwnerReferences = nil // it would look for the Node in the Pod's namespace
+	}
 	created, err := k.pods(systemNamespace).Create(ctx, mirrored, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return k.pods(systemNamespace).Get(ctx, name, metav1.GetOptions{})

@@ -28,9 +28,9 @@ import (
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
-// controlPlane is the real Kubernetes of one control-plane node of full fidelity: an API server, and on one node of the
-// cluster a controller manager. It is made of the machine configuration alone. The scheduler, and the controller managers
-// that do not lead, are pods on paper.
+// controlPlane is the Kubernetes of one control-plane node. At full fidelity that is an API server, and on one node of the cluster a
+// controller manager; else an API server in memory. It is made of the machine configuration alone. The scheduler, and the controller
+// managers that do not lead, are pods on paper.
 type controlPlane struct {
 	node   *Node
 	config *nodeConfig
@@ -41,14 +41,21 @@ type controlPlane struct {
 	leads   atomic.Bool
 
 	// processes are what runs, and prints what each was started with.
-	processes map[string]*process.Process
+	processes map[string]running
 	prints    map[string]string
+}
+
+// running is a component that runs: a process, or a server in memory.
+type running interface {
+	Stop() error
+	Kill() error
+	Ended() bool
 }
 
 func newControlPlane(b *boot) *controlPlane {
 	return &controlPlane{
 		node: b.node, dir: b.node.dir(), changed: newSignal(),
-		processes: map[string]*process.Process{}, prints: map[string]string{},
+		processes: map[string]running{}, prints: map[string]string{},
 	}
 }
 
@@ -133,6 +140,10 @@ func (p *controlPlane) print(one component) string {
 
 func (p *controlPlane) begin(ctx context.Context, id string) error {
 	switch {
+	case p.node.world.memory != nil && id == k8s.APIServerID:
+		return p.startMemoryServer(ctx)
+	case p.node.world.memory != nil:
+		return nil
 	case id == k8s.APIServerID:
 		return p.startAPIServer(ctx)
 	case id == k8s.ControllerManagerID && p.leads.Load():
@@ -280,12 +291,7 @@ func (p *controlPlane) writeAPIServerFiles(serviceRange string) error {
 	if err != nil {
 		return fmt.Errorf("service accounts' key: %w", err)
 	}
-	names := []string{
-		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost", c.hostname(p.node),
-		"kubernetes.default.svc." + c.K8sNetworkConfig().DNSDomain(), c.K8sClusterConfig().ClusterEndpoint().Hostname(),
-	}
-	names = append(names, c.K8sAPIServerConfig().CertSANs()...)
-	addresses := append([]string{p.node.address, "127.0.0.1", serviceIP.String()}, names...)
+	names, addresses := p.serverNames(serviceIP)
 
 	server := []stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}
 	client := []stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}
@@ -298,6 +304,18 @@ func (p *controlPlane) writeAPIServerFiles(serviceRange string) error {
 		writePair(c.etcdCA(), p.dir, "etcd-client", "kube-apiserver-etcd-client", nil, nil, client),
 		writePair(aggregator.IssuingCA(), p.dir, "front-proxy-client", "front-proxy-client", nil, nil, client),
 	)
+}
+
+// serverNames are the names and addresses that the API server's certificate is for.
+func (p *controlPlane) serverNames(service net.IP) (names, addresses []string) {
+	c := p.config
+	names = []string{
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost", c.hostname(p.node),
+		"kubernetes.default.svc." + c.K8sNetworkConfig().DNSDomain(), c.K8sClusterConfig().ClusterEndpoint().Hostname(),
+	}
+	names = append(names, c.K8sAPIServerConfig().CertSANs()...)
+	addresses = append([]string{p.node.address, "127.0.0.1", service.String()}, names...)
+	return names, addresses
 }
 
 func joinPEM(certificates []*x509.PEMEncodedCertificate) []byte {
@@ -364,7 +382,7 @@ func (p *controlPlane) stop() {
 		// The power is off: how a component takes it is no news.
 		_ = proc.Kill()
 	}
-	p.processes = map[string]*process.Process{}
+	p.processes = map[string]running{}
 }
 
 // ready returns a check that a URL answers with success.

@@ -150,7 +150,7 @@ func (b *boot) podResources(c *nodeConfig) []resource.Resource {
 		}
 		all = append(all, static)
 	}
-	if !b.node.world.options.Full {
+	if !b.node.world.kubernetes() {
 		member := b.node.member()
 		running := map[string]pod{}
 		for _, one := range wanted {
@@ -270,7 +270,7 @@ func (b *boot) nodeStatus(c *nodeConfig) *k8s.NodeStatus {
 		*status.TypedSpec() = *seen
 		return status
 	}
-	if b.node.world.options.Full {
+	if b.node.world.kubernetes() {
 		return nil
 	}
 	spec := status.TypedSpec()

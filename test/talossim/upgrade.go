@@ -129,7 +129,7 @@ func (b *boot) validateEtcdForUpgrade(ctx context.Context) error {
 // annotation by which the next boot knows that it may undo that, and evict its pods but for mirror pods, those of
 // DaemonSets and those that nobody manages. Source: Talos, pkg/kubernetes, CordonAndDrain.
 func (b *boot) cordonAndDrain(ctx context.Context) {
-	if !b.node.world.options.Full {
+	if !b.node.world.kubernetes() {
 		return
 	}
 	k, err := b.newKubelet()

@@ -32,6 +32,14 @@ type Options struct {
 	// a stand-in for the kubelet. Without it, etcd is a model and there is no Kubernetes.
 	Full bool
 
+	// Kubernetes gives light clusters a Kubernetes API in memory: Cluster API's own, of its provider for tests. Each control-plane
+	// node serves it while its etcd has a quorum, and each node has a stand-in for the kubelet. memory.go says what it lacks.
+	Kubernetes bool
+
+	// NodeMonitorGrace is how long a Kubernetes in memory waits for a kubelet before its Node's conditions become unknown. Default:
+	// Kubernetes' 50 seconds.
+	NodeMonitorGrace time.Duration
+
 	// DrainTimeout is how long a node of full fidelity waits for the pods that it evicts by itself before it goes on.
 	// Default: Talos' five minutes.
 	DrainTimeout time.Duration
@@ -65,8 +73,10 @@ type World struct {
 	upgradeLocks map[string]*sync.Mutex
 	// managers are the boots on which a cluster's controller manager runs, by the cluster's authority.
 	managers map[string]*boot
-	changed  chan struct{}
-	closed   bool
+	// memory has the Kubernetes of light clusters, nil if there is none.
+	memory  *memory
+	changed chan struct{}
+	closed  bool
 }
 
 // New makes an empty world. Close it.
@@ -82,6 +92,11 @@ func New(options Options) (*World, error) {
 	if options.Keep && options.Dir == "" {
 		return nil, errors.New("simulated nodes: Options.Keep wants Options.Dir, a directory that outlives the process")
 	}
+	if options.Kubernetes && !options.Full {
+		if w.memory, err = newMemory(options.NodeMonitorGrace); err != nil {
+			return nil, fmt.Errorf("simulated nodes: %w", err)
+		}
+	}
 	if options.Full && options.Dir == "" {
 		if w.options.Dir, err = os.MkdirTemp("", "ichor-talos-"); err != nil {
 			return nil, fmt.Errorf("simulated nodes: %w", err)
@@ -90,6 +105,9 @@ func New(options Options) (*World, error) {
 	}
 	return w, nil
 }
+
+// kubernetes tells whether the nodes have a Kubernetes, a real one or one in memory.
+func (w *World) kubernetes() bool { return w.options.Full || w.memory != nil }
 
 // ForTest makes a world that ends with the test.
 func ForTest(t testing.TB, options Options) *World {
@@ -171,6 +189,9 @@ func (w *World) Close() error {
 		stopping.Go(n.PowerOff)
 	}
 	stopping.Wait()
+	if w.memory != nil {
+		w.memory.close()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.addresses.Release()

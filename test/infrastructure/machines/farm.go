@@ -27,6 +27,9 @@ type Options struct {
 	// talossim.Options. Without it there is no Kubernetes on the machines. A Cluster may differ.
 	Full bool
 
+	// Kubernetes gives the clusters of light machines a Kubernetes API in memory: see talossim.Options. A Cluster may differ.
+	Kubernetes bool
+
 	// Dir holds what the programs of machines of full fidelity write, logs too: NAMESPACE/CLUSTER/MACHINE. What an earlier
 	// run has left there of a cluster is removed when its first machine is made. Default: temporary directories that are
 	// removed with their clusters.
@@ -57,6 +60,9 @@ type Cluster struct {
 	// Full says whether its machines are of full fidelity; nil leaves it to the farm's options. It counts when the farm first
 	// hears of the Cluster.
 	Full *bool
+
+	// Kubernetes says whether its light machines have a Kubernetes API in memory; nil leaves it to the farm's options.
+	Kubernetes *bool
 }
 
 // cluster is a network that the machines of a Cluster share.
@@ -151,7 +157,8 @@ func (f *Farm) cluster(of Cluster) (*cluster, error) {
 	var err error
 
 	c.world, err = talossim.New(talossim.Options{
-		Full: full, Dir: c.dir, Keep: c.dir != "" && f.options.Keep, Schematics: f.options.Schematics, MissingImages: f.options.MissingImages,
+		Full: full, Kubernetes: ptr.Deref(of.Kubernetes, f.options.Kubernetes), Dir: c.dir, Keep: c.dir != "" && f.options.Keep,
+		Schematics: f.options.Schematics, MissingImages: f.options.MissingImages,
 	})
 	if err != nil {
 		return nil, err

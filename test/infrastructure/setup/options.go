@@ -5,6 +5,8 @@ package setup
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,8 +17,9 @@ import (
 
 // Fidelities of the machines.
 const (
-	FidelityLight = "light"
-	FidelityFull  = "full"
+	FidelityLight    = "light"
+	FidelityInMemory = "in-memory"
+	FidelityFull     = "full"
 )
 
 // noDirectory stands for an empty --data-dir where a variable of a manifest must have a default.
@@ -24,10 +27,10 @@ const noDirectory = "none"
 
 // Options are the manager's settings. NewOptions gives the defaults.
 type Options struct {
-	// Fidelity of the machines: FidelityLight or FidelityFull.
+	// Fidelity of the machines: FidelityLight, FidelityInMemory or FidelityFull.
 	Fidelity string
 
-	// Machines are further settings of the machines. Full is set by Fidelity.
+	// Machines are further settings of the machines. Full and Kubernetes are set by Fidelity.
 	Machines machines.Options
 
 	// Farm has the machines, which outlive the manager; Fidelity and Machines are its own then. Nil: the manager makes one, which
@@ -61,7 +64,7 @@ func NewOptions() *Options {
 // AddFlags adds a flag for each setting.
 func (o *Options) AddFlags(set *pflag.FlagSet) {
 	set.StringVar(&o.Fidelity, "fidelity", o.Fidelity,
-		"full: control-plane machines run a real etcd member and a real API server. light: etcd is a model, and there is no Kubernetes.")
+		"full: control-plane machines run a real etcd member and a real API server. in-memory: etcd is a model, and each cluster has a Kubernetes API in memory. light: etcd is a model, and there is no Kubernetes.")
 	set.StringVar(&o.Machines.Dir, "data-dir", o.Machines.Dir,
 		"Directory of what the machines' programs write, logs too, and of what is on their disks: NAMESPACE/CLUSTER/MACHINE. "+
 			"Machines of full fidelity that are there when the manager starts come back, as after a power failure. "+
@@ -83,8 +86,8 @@ func (o *Options) AddFlags(set *pflag.FlagSet) {
 func (o *Options) Validate() error {
 	var faults []error
 
-	if o.Fidelity != FidelityLight && o.Fidelity != FidelityFull {
-		faults = append(faults, fmt.Errorf("--fidelity is %q: set %s or %s", o.Fidelity, FidelityLight, FidelityFull))
+	if fidelities := []string{FidelityLight, FidelityInMemory, FidelityFull}; !slices.Contains(fidelities, o.Fidelity) {
+		faults = append(faults, fmt.Errorf("--fidelity is %q: set %s", o.Fidelity, strings.Join(fidelities, " or ")))
 	}
 
 	if o.Concurrency < 1 {

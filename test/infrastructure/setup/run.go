@@ -133,7 +133,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) (*m
 	farm := options.Farm
 	if farm == nil {
 		settings := options.Machines
-		settings.Full = options.Fidelity == FidelityFull
+		settings.Full, settings.Kubernetes = options.Fidelity == FidelityFull, options.Fidelity == FidelityInMemory
 		if settings.Dir == noDirectory {
 			settings.Dir = ""
 		}

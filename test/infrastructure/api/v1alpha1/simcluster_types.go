@@ -11,12 +11,15 @@ import (
 const ClusterFinalizer = "simcluster.infrastructure.ichor.maesh.dev"
 
 // Fidelity is how much of a machine is real.
-// +kubebuilder:validation:Enum=Full;Light
+// +kubebuilder:validation:Enum=Full;InMemory;Light
 type Fidelity string
 
 const (
 	// FidelityFull gives control-plane machines a real etcd member and a real API server, and all machines a Node.
 	FidelityFull Fidelity = "Full"
+
+	// FidelityInMemory models etcd, and gives each cluster a Kubernetes API in memory, and all machines a Node. They start in milliseconds.
+	FidelityInMemory Fidelity = "InMemory"
 
 	// FidelityLight models etcd, and has no Kubernetes on the machines. They start in milliseconds.
 	FidelityLight Fidelity = "Light"

@@ -205,6 +205,7 @@ func ClusterOf(cluster *clusterv1.Cluster, object *infrav1.SimCluster) machines.
 	of := machines.Cluster{ObjectKey: client.ObjectKeyFromObject(cluster)}
 	if object != nil && object.Spec.Fidelity != "" {
 		of.Full = new(object.Spec.Fidelity == infrav1.FidelityFull)
+		of.Kubernetes = new(object.Spec.Fidelity == infrav1.FidelityInMemory)
 	}
 
 	return of
