@@ -29,7 +29,7 @@ import (
 )
 
 // wait bounds every wait of these tests; it is never reached by a test that passes.
-const wait = 3 * time.Minute
+const wait = 5 * time.Minute
 
 // claimsAtOnce is how many claims are tried at a time. Each waits for the API server most of the time.
 const claimsAtOnce = 12
