@@ -140,7 +140,9 @@ func compileSnippets(t *testing.T, snippets map[string]string) []string {
 	}
 
 	loaded, err := packages.Load(&packages.Config{
-		Mode: packages.LoadSyntax, Dir: directory, Overlay: overlay, BuildFlags: raceFlag(), //nolint:staticcheck // the mode is what its name says
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedTypes |
+			packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo,
+		Dir: directory, Overlay: overlay, BuildFlags: raceFlag(),
 	}, patterns...)
 	if err != nil {
 		t.Fatal(err)
