@@ -47,7 +47,7 @@ MODULE_DIRS = $(sort $(dir $(shell git ls-files -co --exclude-standard -- go.mod
 .PHONY: help
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z][a-z-]*:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+		/^[a-z][a-z0-9-]*:.*## / {printf "  %-24s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: clean
 clean: ## Remove what the targets below have built

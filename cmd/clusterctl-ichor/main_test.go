@@ -100,6 +100,8 @@ var commands = map[string][]string{
 	"explain-json":            {"explain", "-f", clusterFiles, "--machine", "w-1", "SysctlConfig", "-o", "json"},
 	"explain-yaml":            {"explain", "-f", clusterFiles, "--machine", "w-1", "RegistryAuthConfig/ghcr.io", "-o", "yaml"},
 	"explain-nothing-there":   {"explain", "-f", clusterFiles, "--machine", "w-1", "UserVolumeConfig/ceph"},
+	"explain-wrong-place":     {"explain", "-f", clusterFiles, "--machine", "w-1", "RegistryMirrorConfig/docker.io:/endpoint"},
+	"explain-misspelled-kind": {"explain", "-f", clusterFiles, "--machine", "w-1", "SysctlConfg"},
 	"explain-no-machine":      {"explain", "-f", clusterFiles},
 	"explain-path-with-blank": {"explain", "-f", clusterFiles, "--machine", "w-1", "max size"},
 
@@ -111,6 +113,9 @@ var commands = map[string][]string{
 	"validate-errors-yaml":     {"validate", "-f", clusterFiles, "-f", "testdata/broken.yaml", "-o", "yaml"},
 	"validate-without-secrets": {"validate", "-f", clusterFiles + "/cluster.yaml", "-f", clusterFiles + "/patches.yaml", "-f", clusterFiles + "/talos.yaml"},
 	"validate-shell-glob":      {"validate", "-f", clusterFiles + "/cluster.yaml", clusterFiles + "/patches.yaml", clusterFiles + "/talos.yaml", clusterFiles + "/secrets.yaml"},
+	"validate-control-plane":   {"validate", "-f", "testdata/controlplane.yaml"},
+	"validate-one-patch":       {"validate", "-f", clusterFiles + "/patches.yaml"},
+	"explain-control-plane":    {"explain", "-f", "testdata/controlplane.yaml", "--machine", "cp", "UnattendedInstallConfig"},
 	"validate-absent-file":     {"validate", "-f", "testdata/absent.yaml"},
 	"validate-no-file":         {"validate"},
 	"validate-bad-output":      {"validate", "-f", clusterFiles, "-o", "xml"},

@@ -13,6 +13,7 @@ import (
 	"github.com/maesh-dev/ichor/internal/cli/inventory"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/suggest"
 	"github.com/maesh-dev/ichor/internal/targeting"
 	"github.com/maesh-dev/ichor/internal/validation"
 )
@@ -34,6 +35,14 @@ func (fs *findings) checkObjects() {
 
 	for _, config := range fs.set.TalosConfigs {
 		fs.addReport(machineconfig.KindTalosConfig, config, validation.TalosConfig(config))
+	}
+
+	for _, controlPlane := range fs.set.TalosControlPlanes {
+		fs.addReport(inventory.KindTalosControlPlane, controlPlane, validation.TalosControlPlane(controlPlane))
+	}
+
+	for _, template := range fs.set.TalosControlPlaneTemplates {
+		fs.addReport("TalosControlPlaneTemplate", template, validation.TalosControlPlaneTemplate(template))
 	}
 
 	for _, template := range fs.set.TalosConfigTemplates {
@@ -63,14 +72,21 @@ func (fs *findings) checkUse(subjects []*inventory.Subject) {
 	for _, config := range fs.set.TalosClusterConfigs {
 		if !fs.targetsCluster(config.Spec.ClusterTargeting, config.Namespace) {
 			fs.warn(manifest.Ref{Kind: machineconfig.KindTalosClusterConfig, Namespace: config.Namespace, Name: config.Name}, "spec", "",
-				"targets no Cluster among the files")
+				"targets no Cluster among the files%s", fs.meant(config.Spec.ClusterTargeting, config.Namespace))
+		}
+	}
+
+	for _, controlPlane := range fs.set.TalosControlPlanes {
+		if inventory.ClusterOf(fs.set, controlPlane) == nil {
+			fs.warn(manifest.Ref{Kind: inventory.KindTalosControlPlane, Namespace: controlPlane.Namespace, Name: controlPlane.Name}, "", "",
+				"no Cluster among the files has it in spec.controlPlaneRef")
 		}
 	}
 
 	for _, storage := range fs.set.TalosStorages {
 		if !selects(subjects, storage.Namespace, storage.Spec.ClusterTargeting, storage.Spec.MachineTargeting, "") {
 			fs.warn(manifest.Ref{Kind: machineconfig.KindTalosStorage, Namespace: storage.Namespace, Name: storage.Name}, "spec", "",
-				"selects no machine among the files")
+				"selects no machine among the files%s", fs.meant(storage.Spec.ClusterTargeting, storage.Namespace))
 		}
 	}
 
@@ -109,7 +125,7 @@ func (fs *findings) checkPatchUse(subjects []*inventory.Subject, patch *bootstra
 	}
 
 	if !selects(subjects, patch.Namespace, patch.Spec.ClusterTargeting, patch.Spec.MachineTargeting, patch.Spec.Role) {
-		fs.warn(ref, "spec", "", "selects no machine among the files")
+		fs.warn(ref, "spec", "", "selects no machine among the files%s", fs.meant(patch.Spec.ClusterTargeting, patch.Namespace))
 	}
 }
 
@@ -126,6 +142,29 @@ func (fs *findings) targetsCluster(target bootstrapv1.ClusterTargeting, namespac
 	}
 
 	return false
+}
+
+// meant says that the Cluster of a clusterName is not among the files, and which one may be meant. It is empty if the Cluster is.
+func (fs *findings) meant(target bootstrapv1.ClusterTargeting, namespace string) string {
+	if target.ClusterName == "" || fs.targetsCluster(target, namespace) {
+		return ""
+	}
+
+	var names []string
+
+	for _, cluster := range fs.set.Clusters {
+		if cluster.Namespace == namespace {
+			names = append(names, cluster.Name)
+		}
+	}
+
+	message := fmt.Sprintf(": there is no Cluster %s/%s", namespace, target.ClusterName)
+
+	if near := cmp.Or(suggest.Nearest(target.ClusterName, names), suggest.Longer(target.ClusterName, names)); near != "" {
+		message += fmt.Sprintf("; did you mean clusterName: %s?", near)
+	}
+
+	return message
 }
 
 // selects tells whether an object applies to one of the machines. Broken selectors are errors already.

@@ -15,6 +15,7 @@ import (
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+	"github.com/maesh-dev/ichor/internal/suggest"
 )
 
 // ExplainResult is what `explain` writes.
@@ -64,8 +65,12 @@ type Origin struct {
 	Location *manifest.Location `json:"location,omitempty"`
 }
 
-// String is "Pool layer, TalosConfigPatch default/gpu spec.documents[0] (gpu.yaml:12: document 1)".
+// String is "Pool layer, TalosConfigPatch default/gpu spec.documents[0] (gpu.yaml:12: document 1)", or "Base layer, Talos v1.14 defaults".
 func (o Origin) String() string {
+	if o.Kind == machineconfig.KindTalos {
+		return fmt.Sprintf("%s layer, %s %s %s", o.Layer, o.Kind, o.Name, o.Path)
+	}
+
 	text := fmt.Sprintf("%s layer, %s", o.Layer, o.Ref)
 	if o.Path != "" {
 		text += " " + o.Path
@@ -191,11 +196,48 @@ func (o *explainOptions) run() error {
 	}
 
 	if len(result.Values) == 0 {
-		return &findingError{fmt.Errorf("the config of %s has nothing at %s; its documents are %s",
-			subject.Machine.Name, o.path, strings.Join(documentNames(rendered.Provenance.Leaves), ", "))}
+		return &findingError{fmt.Errorf("the config of %s has nothing at %s; %s", subject.Machine.Name, o.path, where.instead(rendered.Provenance.Leaves))}
 	}
 
 	return o.output.write(o.Out, result, result.text)
+}
+
+// instead says what there is where nothing is: the values of the document, else the kind that may be meant, else the documents.
+func (p place) instead(leaves []machineconfig.Leaf) string {
+	var paths []string
+
+	for _, leaf := range leaves {
+		value := ExplainedValue{Document: leaf.Document, Path: leaf.Path, Value: leaf.Value.String()}
+		if p.document != "" && p.pointer != "" && (place{document: p.document}).covers(leaf) && !value.identifies() {
+			paths = append(paths, leaf.Document+":"+leaf.Path)
+		}
+	}
+
+	if len(paths) > 0 {
+		return "there are " + strings.Join(paths, ", ")
+	}
+
+	names := documentNames(leaves)
+
+	for _, candidates := range [][]string{names, kinds(names)} {
+		if near := suggest.Nearest(p.document, candidates); near != "" {
+			return fmt.Sprintf("did you mean %s?", near)
+		}
+	}
+
+	return "its documents are " + strings.Join(names, ", ")
+}
+
+// kinds are those of documents, each once.
+func kinds(documents []string) (all []string) {
+	for _, document := range documents {
+		kind, _, _ := strings.Cut(document, "/")
+		all = append(all, kind)
+	}
+
+	slices.Sort(all)
+
+	return slices.Compact(all)
 }
 
 func documentNames(leaves []machineconfig.Leaf) []string {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/maesh-dev/ichor/config/bootstrap/crd"
+	bootstrapcrd "github.com/maesh-dev/ichor/config/bootstrap/crd"
+	controlplanecrd "github.com/maesh-dev/ichor/config/controlplane/crd"
 	"github.com/maesh-dev/ichor/internal/cli/admission"
 	"github.com/maesh-dev/ichor/internal/cli/inventory"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
@@ -19,8 +20,9 @@ import (
 
 const filesHelp = `FILE is a manifest with one or more YAML or JSON documents, a directory of them, or "-" for standard input. Of the objects,
 these count: Cluster, Machine, MachinePool, MachineDeployment and MachineSet of Cluster API; TalosConfig, TalosConfigTemplate,
-TalosClusterConfig, TalosConfigPatch and TalosStorage; Secret and ConfigMap. A MachineDeployment or MachineSet stands for the machine that
-it would make, named NAME-template. In messages, documents are counted from 0.`
+TalosClusterConfig, TalosConfigPatch, TalosStorage and TalosControlPlane; Secret and ConfigMap. A TalosControlPlane, MachineDeployment or
+MachineSet stands for the machine that it would make, named NAME-template; a TalosControlPlaneTemplate is checked by itself. In messages,
+documents are counted from 0.`
 
 // inputOptions are the flags of commands that read manifests.
 type inputOptions struct {
@@ -64,7 +66,9 @@ func (o *inputOptions) validate(command *cobra.Command, args []string) error {
 }
 
 // loadRules reads the definitions in this program, which are costly to make into rules.
-var loadRules = sync.OnceValues(func() (*admission.Rules, error) { return admission.Load(crd.Bases()) })
+var loadRules = sync.OnceValues(func() (*admission.Rules, error) {
+	return admission.Load(bootstrapcrd.Bases(), controlplanecrd.Bases())
+})
 
 // load reads the files. An error means that they could not be read; what is wrong with objects is in the set.
 func (o *inputOptions) load() (*manifest.Set, error) {

@@ -177,7 +177,7 @@ func (o *renderOptions) chosen(set *manifest.Set, found *findings) ([]*inventory
 
 	subjects := o.subjects(set, found)
 	if len(subjects) == 0 && found.count(SeverityError) == 0 {
-		return nil, usagef("there is no machine of Ichor among the files: add a Machine, MachinePool, MachineDeployment or MachineSet")
+		return nil, usagef("there is no machine of Ichor among the files: add a Machine, MachinePool, MachineDeployment or MachineSet, or a TalosControlPlane and the Cluster that has it in spec.controlPlaneRef")
 	}
 
 	return subjects, nil

@@ -93,7 +93,7 @@ func (o *validateOptions) run() error {
 	// A broken object would make others look broken that refer to it, so machines are rendered once all objects are sound.
 	if found.count(SeverityError) == 0 {
 		result.Machines = o.renderAll(set, found)
-	} else if n := len(set.Machines) + len(set.MachinePools) + len(set.MachineSets) + len(set.MachineDeployments); n > 0 {
+	} else if n := len(set.Machines) + len(set.MachinePools) + len(set.MachineSets) + len(set.MachineDeployments) + len(set.TalosControlPlanes); n > 0 {
 		o.tell("note", "machine configs are not checked before these errors are mended")
 	}
 
@@ -118,6 +118,11 @@ func (o *validateOptions) run() error {
 func (o *validateOptions) renderAll(set *manifest.Set, found *findings) []string {
 	subjects := o.subjects(set, found)
 	complete := found.count(SeverityError) == 0
+
+	if complete && len(subjects) == 0 {
+		o.tell("note", "there is no machine among the files, so no config is checked as a whole: add the files of the Cluster and its machines with -f")
+	}
+
 	renderer := inventory.NewRenderer(set)
 	renderer.StandIns = true
 

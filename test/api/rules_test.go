@@ -145,7 +145,7 @@ func TestRules(t *testing.T) {
 		"deletion by a path without a slash":        {"TalosConfigPatch", "{layer: Cluster, clusterName: a, deletions: [{kind: Config, path: machine.token}]}", "spec.deletions[0].path"},
 		"token in a patch": {
 			"TalosConfigPatch", "{layer: Cluster, clusterName: a, documents: [{kind: Config, config: {machine: {token: abcdef.s3cr3t}}}]}",
-			"machine.token: cluster secret; it comes from the secrets bundle",
+			"machine.token: Forbidden: cluster secret; it comes from the secrets bundle",
 		},
 		"storage for nobody":                   {"TalosStorage", "preset: longhorn-v1", "exactly one of clusterName and clusterSelector"},
 		"unknown storage":                      {"TalosStorage", "{clusterName: a, preset: ceph}", "longhorn-v1"},

@@ -26,7 +26,7 @@ type AuditPolicy struct {
 
 	// Refused: has no effect in an audit policy; leave it out.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="metadata: has no effect in an audit policy; leave it out",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="has no effect in an audit policy; leave it out",reason="FieldValueForbidden"
 	Metadata *RefusedObject `json:"metadata,omitempty" refused:"metadata: has no effect in an audit policy; leave it out"`
 
 	// +optional

@@ -17,7 +17,7 @@ type BlockEncryptionKey struct {
 
 	// Refused: a passphrase must not stand in a document; use nodeID, kms or tpm.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="static: a passphrase must not stand in a document; use nodeID, kms or tpm",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a passphrase must not stand in a document; use nodeID, kms or tpm",reason="FieldValueForbidden"
 	Static *RefusedObject `json:"static,omitempty" refused:"static: a passphrase must not stand in a document; use nodeID, kms or tpm"`
 
 	// Derived from the machine's UUID: no secret, only against lost disks.

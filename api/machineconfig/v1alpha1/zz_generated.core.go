@@ -56,7 +56,7 @@ type CoreTaint struct {
 
 	// Refused: Kubernetes sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="timeAdded: Kubernetes sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Kubernetes sets it",reason="FieldValueForbidden"
 	TimeAdded *RefusedObject `json:"timeAdded,omitempty" refused:"timeAdded: Kubernetes sets it"`
 }
 

@@ -55,6 +55,7 @@ type ImageCacheConfig struct {
 // Sets the credentials for a registry.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registryauthconfig
 type RegistryAuthConfig struct {
+	// Host that is contacted: a mirror's own, if there is one.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -66,7 +67,7 @@ type RegistryAuthConfig struct {
 
 	// Refused: a credential; use passwordSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="password: a credential; use passwordSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use passwordSecretRef",reason="FieldValueForbidden"
 	Password *RefusedValue `json:"password,omitempty" refused:"password: a credential; use passwordSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -75,7 +76,7 @@ type RegistryAuthConfig struct {
 
 	// Refused: a credential; use authSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="auth: a credential; use authSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use authSecretRef",reason="FieldValueForbidden"
 	Auth *RefusedValue `json:"auth,omitempty" refused:"auth: a credential; use authSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -84,7 +85,7 @@ type RegistryAuthConfig struct {
 
 	// Refused: a credential; use identityTokenSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="identityToken: a credential; use identityTokenSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use identityTokenSecretRef",reason="FieldValueForbidden"
 	IdentityToken *RefusedValue `json:"identityToken,omitempty" refused:"identityToken: a credential; use identityTokenSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -114,6 +115,7 @@ type RegistryMirrorConfig struct {
 // Sets authorities and client certificate for a registry.
 // See https://docs.siderolabs.com/talos/v1.14/reference/configuration/cri/registrytlsconfig
 type RegistryTLSConfig struct {
+	// Host that is contacted: a mirror's own, if there is one.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

@@ -7,17 +7,17 @@ package v1alpha1
 type FlannelBackend struct {
 	// Refused: use backendType.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="Type: use backendType",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="use backendType",reason="FieldValueForbidden"
 	Type *RefusedValue `json:"Type,omitempty" refused:"Type: use backendType"`
 
 	// Refused: use backendPort.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="Port: use backendPort",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="use backendPort",reason="FieldValueForbidden"
 	Port *RefusedNumber `json:"Port,omitempty" refused:"Port: use backendPort"`
 
 	// Refused: use backendMTU.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="MTU: use backendMTU",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="use backendMTU",reason="FieldValueForbidden"
 	MTU *RefusedNumber `json:"MTU,omitempty" refused:"MTU: use backendMTU"`
 
 	// +optional
@@ -50,7 +50,7 @@ type FlannelBackend struct {
 
 	// Refused: a credential; use PSKSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="PSK: a credential; use PSKSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use PSKSecretRef",reason="FieldValueForbidden"
 	PSK *RefusedValue `json:"PSK,omitempty" refused:"PSK: a credential; use PSKSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -80,7 +80,7 @@ type FlannelBackend struct {
 
 	// Refused: a credential; use AccessKeyIDSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="AccessKeyID: a credential; use AccessKeyIDSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use AccessKeyIDSecretRef",reason="FieldValueForbidden"
 	AccessKeyID *RefusedValue `json:"AccessKeyID,omitempty" refused:"AccessKeyID: a credential; use AccessKeyIDSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -89,7 +89,7 @@ type FlannelBackend struct {
 
 	// Refused: a credential; use AccessKeySecretSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="AccessKeySecret: a credential; use AccessKeySecretSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use AccessKeySecretSecretRef",reason="FieldValueForbidden"
 	AccessKeySecret *RefusedValue `json:"AccessKeySecret,omitempty" refused:"AccessKeySecret: a credential; use AccessKeySecretSecretRef"`
 
 	// A key of a Secret of this namespace.

@@ -363,7 +363,7 @@ type KubeStaticPodConfig struct {
 
 	// Refused: whole pods are too large for the schema; use podFrom.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="pod: whole pods are too large for the schema; use podFrom",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="whole pods are too large for the schema; use podFrom",reason="FieldValueForbidden"
 	Pod *RefusedObject `json:"pod,omitempty" refused:"pod: whole pods are too large for the schema; use podFrom"`
 
 	// A Pod in YAML or JSON, in a key of a Secret or ConfigMap of this namespace.

@@ -7,12 +7,12 @@ package v1alpha1
 type KubeletConfiguration struct {
 	// Refused: Talos sets it; leave it out.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="apiVersion: Talos sets it; leave it out",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it; leave it out",reason="FieldValueForbidden"
 	APIVersion *RefusedValue `json:"apiVersion,omitempty" refused:"apiVersion: Talos sets it; leave it out"`
 
 	// Refused: Talos sets it; leave it out.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="kind: Talos sets it; leave it out",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it; leave it out",reason="FieldValueForbidden"
 	Kind *RefusedValue `json:"kind,omitempty" refused:"kind: Talos sets it; leave it out"`
 
 	// +optional
@@ -20,7 +20,7 @@ type KubeletConfiguration struct {
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="staticPodPath: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	StaticPodPath *RefusedValue `json:"staticPodPath,omitempty" refused:"staticPodPath: Talos sets it"`
 
 	// +optional
@@ -37,12 +37,12 @@ type KubeletConfiguration struct {
 
 	// Refused: Talos serves static pods there; use KubeStaticPodConfig.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="staticPodURL: Talos serves static pods there; use KubeStaticPodConfig",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos serves static pods there; use KubeStaticPodConfig",reason="FieldValueForbidden"
 	StaticPodURL *RefusedValue `json:"staticPodURL,omitempty" refused:"staticPodURL: Talos serves static pods there; use KubeStaticPodConfig"`
 
 	// Refused: Talos serves static pods; use KubeStaticPodConfig.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="staticPodURLHeader: Talos serves static pods; use KubeStaticPodConfig",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos serves static pods; use KubeStaticPodConfig",reason="FieldValueForbidden"
 	StaticPodURLHeader *RefusedObject `json:"staticPodURLHeader,omitempty" refused:"staticPodURLHeader: Talos serves static pods; use KubeStaticPodConfig"`
 
 	// +optional
@@ -50,7 +50,7 @@ type KubeletConfiguration struct {
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="port: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	Port *RefusedNumber `json:"port,omitempty" refused:"port: Talos sets it"`
 
 	// +optional
@@ -73,7 +73,7 @@ type KubeletConfiguration struct {
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="rotateCertificates: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	RotateCertificates *RefusedFlag `json:"rotateCertificates,omitempty" refused:"rotateCertificates: Talos sets it"`
 
 	// +optional
@@ -81,12 +81,12 @@ type KubeletConfiguration struct {
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="authentication: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	Authentication *RefusedObject `json:"authentication,omitempty" refused:"authentication: Talos sets it"`
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="authorization: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	Authorization *RefusedObject `json:"authorization,omitempty" refused:"authorization: Talos sets it"`
 
 	// +optional
@@ -157,17 +157,17 @@ type KubeletConfiguration struct {
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="kubeletCgroups: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	KubeletCgroups *RefusedValue `json:"kubeletCgroups,omitempty" refused:"kubeletCgroups: Talos sets it"`
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="systemCgroups: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	SystemCgroups *RefusedValue `json:"systemCgroups,omitempty" refused:"systemCgroups: Talos sets it"`
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cgroupRoot: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	CgroupRoot *RefusedValue `json:"cgroupRoot,omitempty" refused:"cgroupRoot: Talos sets it"`
 
 	// +optional
@@ -220,7 +220,7 @@ type KubeletConfiguration struct {
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="resolvConf: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	ResolvConf *RefusedValue `json:"resolvConf,omitempty" refused:"resolvConf: Talos sets it"`
 
 	// +optional
@@ -282,7 +282,7 @@ type KubeletConfiguration struct {
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="protectKernelDefaults: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	ProtectKernelDefaults *RefusedFlag `json:"protectKernelDefaults,omitempty" refused:"protectKernelDefaults: Talos sets it"`
 
 	// +optional
@@ -383,7 +383,7 @@ type KubeletConfiguration struct {
 
 	// Refused: Talos sets it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="seccompDefault: Talos sets it",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos sets it",reason="FieldValueForbidden"
 	SeccompDefault *RefusedFlag `json:"seccompDefault,omitempty" refused:"seccompDefault: Talos sets it"`
 
 	// +optional

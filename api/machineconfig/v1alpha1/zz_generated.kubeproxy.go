@@ -57,7 +57,7 @@ type KubeProxyConfiguration struct {
 
 	// Refused: for Windows only.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="winkernel: for Windows only",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="for Windows only",reason="FieldValueForbidden"
 	Winkernel *RefusedObject `json:"winkernel,omitempty" refused:"winkernel: for Windows only"`
 
 	// +optional
@@ -86,7 +86,7 @@ type KubeProxyConfiguration struct {
 
 	// Refused: for Windows only.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="windowsRunAsService: for Windows only",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="for Windows only",reason="FieldValueForbidden"
 	WindowsRunAsService *RefusedFlag `json:"windowsRunAsService,omitempty" refused:"windowsRunAsService: for Windows only"`
 }
 

@@ -116,7 +116,7 @@ type KubeSchedulerExtenderTLSConfig struct {
 
 	// Refused: a credential; use keyDataSecretRef, or keyFile.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="keyData: a credential; use keyDataSecretRef, or keyFile",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use keyDataSecretRef, or keyFile",reason="FieldValueForbidden"
 	KeyData *RefusedValue `json:"keyData,omitempty" refused:"keyData: a credential; use keyDataSecretRef, or keyFile"`
 
 	// A key of a Secret of this namespace.

@@ -11,7 +11,7 @@ type MetaCertificateAndKey struct {
 
 	// Refused: a credential; use keySecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="key: a credential; use keySecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use keySecretRef",reason="FieldValueForbidden"
 	Key *RefusedValue `json:"key,omitempty" refused:"key: a credential; use keySecretRef"`
 
 	// A key of a Secret of this namespace.

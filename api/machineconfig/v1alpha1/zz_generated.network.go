@@ -384,7 +384,7 @@ type HCloudVIPConfig struct {
 
 	// Refused: a credential; use apiTokenSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="apiToken: a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
 	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"apiToken: a credential; use apiTokenSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -831,7 +831,7 @@ type NetworkWireguardPeer struct {
 
 	// Refused: a credential; use presharedKeySecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="presharedKey: a credential; use presharedKeySecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use presharedKeySecretRef",reason="FieldValueForbidden"
 	PresharedKey *RefusedValue `json:"presharedKey,omitempty" refused:"presharedKey: a credential; use presharedKeySecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -1080,7 +1080,7 @@ type WireguardConfig struct {
 
 	// Refused: a credential; use privateKeySecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="privateKey: a credential; use privateKeySecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use privateKeySecretRef",reason="FieldValueForbidden"
 	PrivateKey *RefusedValue `json:"privateKey,omitempty" refused:"privateKey: a credential; use privateKeySecretRef"`
 
 	// A key of a Secret of this namespace.

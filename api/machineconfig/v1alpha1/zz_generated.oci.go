@@ -539,7 +539,7 @@ type OCIProcess struct {
 
 	// Refused: for Windows only.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="commandLine: for Windows only",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="for Windows only",reason="FieldValueForbidden"
 	CommandLine *RefusedValue `json:"commandLine,omitempty" refused:"commandLine: for Windows only"`
 
 	// +optional
@@ -637,27 +637,27 @@ type OCISpec struct {
 
 	// Refused: Talos runs Linux containers.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="solaris: Talos runs Linux containers",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos runs Linux containers",reason="FieldValueForbidden"
 	Solaris *RefusedObject `json:"solaris,omitempty" refused:"solaris: Talos runs Linux containers"`
 
 	// Refused: Talos runs Linux containers.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="windows: Talos runs Linux containers",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos runs Linux containers",reason="FieldValueForbidden"
 	Windows *RefusedObject `json:"windows,omitempty" refused:"windows: Talos runs Linux containers"`
 
 	// Refused: Talos runs Linux containers.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="vm: Talos runs Linux containers",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos runs Linux containers",reason="FieldValueForbidden"
 	Vm *RefusedObject `json:"vm,omitempty" refused:"vm: Talos runs Linux containers"`
 
 	// Refused: Talos runs Linux containers.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="zos: Talos runs Linux containers",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos runs Linux containers",reason="FieldValueForbidden"
 	Zos *RefusedObject `json:"zos,omitempty" refused:"zos: Talos runs Linux containers"`
 
 	// Refused: Talos runs Linux containers.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="freebsd: Talos runs Linux containers",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="Talos runs Linux containers",reason="FieldValueForbidden"
 	Freebsd *RefusedObject `json:"freebsd,omitempty" refused:"freebsd: Talos runs Linux containers"`
 }
 
@@ -684,6 +684,6 @@ type OCIUser struct {
 
 	// Refused: for Windows only.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="username: for Windows only",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="for Windows only",reason="FieldValueForbidden"
 	Username *RefusedValue `json:"username,omitempty" refused:"username: for Windows only"`
 }

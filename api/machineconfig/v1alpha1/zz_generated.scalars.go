@@ -150,7 +150,7 @@ type MetaAddr string
 // +kubebuilder:validation:Pattern=`^([0-9.]+|\[[0-9a-fA-F:.]+(%[0-9A-Za-z._-]+)?\]):[0-9]{1,5}$`
 type MetaAddrPort string
 
-// The values of an argument; several repeat it (Talos 1.14).
+// A list, for one value too; several repeat the flag (Talos 1.14).
 // +kubebuilder:validation:MaxItems=128
 // +kubebuilder:validation:items:MaxLength=4096
 type MetaArgValue []string

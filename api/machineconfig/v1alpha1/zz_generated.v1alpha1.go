@@ -266,12 +266,12 @@ type V1alpha1CNIConfig struct {
 type V1alpha1ClusterConfig struct {
 	// Refused: identity of the cluster; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.id: identity of the cluster; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="identity of the cluster; it comes from the secrets bundle",reason="FieldValueForbidden"
 	ID *RefusedValue `json:"id,omitempty" refused:"cluster.id: identity of the cluster; it comes from the secrets bundle"`
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.secret: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	Secret *RefusedValue `json:"secret,omitempty" refused:"cluster.secret: cluster secret; it comes from the secrets bundle"`
 
 	// +optional
@@ -279,7 +279,7 @@ type V1alpha1ClusterConfig struct {
 
 	// Refused: follows from the Cluster object.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.clusterName: follows from the Cluster object",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="follows from the Cluster object",reason="FieldValueForbidden"
 	ClusterName *RefusedValue `json:"clusterName,omitempty" refused:"cluster.clusterName: follows from the Cluster object"`
 
 	// +optional
@@ -287,37 +287,37 @@ type V1alpha1ClusterConfig struct {
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.token: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	Token *RefusedValue `json:"token,omitempty" refused:"cluster.token: cluster secret; it comes from the secrets bundle"`
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.aescbcEncryptionSecret: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	AescbcEncryptionSecret *RefusedValue `json:"aescbcEncryptionSecret,omitempty" refused:"cluster.aescbcEncryptionSecret: cluster secret; it comes from the secrets bundle"`
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.secretboxEncryptionSecret: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	SecretboxEncryptionSecret *RefusedValue `json:"secretboxEncryptionSecret,omitempty" refused:"cluster.secretboxEncryptionSecret: cluster secret; it comes from the secrets bundle"`
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.ca: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	CA *RefusedObject `json:"ca,omitempty" refused:"cluster.ca: cluster secret; it comes from the secrets bundle"`
 
 	// Refused: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
 	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitzero" refused:"cluster.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.aggregatorCA: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	AggregatorCA *RefusedObject `json:"aggregatorCA,omitempty" refused:"cluster.aggregatorCA: cluster secret; it comes from the secrets bundle"`
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.serviceAccount: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	ServiceAccount *RefusedObject `json:"serviceAccount,omitempty" refused:"cluster.serviceAccount: cluster secret; it comes from the secrets bundle"`
 
 	// +optional
@@ -419,7 +419,7 @@ type V1alpha1ClusterNetworkConfig struct {
 type V1alpha1ControlPlaneConfig struct {
 	// Refused: follows from the Cluster object.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.controlPlane.endpoint: follows from the Cluster object",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="follows from the Cluster object",reason="FieldValueForbidden"
 	Endpoint *RefusedObject `json:"endpoint,omitempty" refused:"cluster.controlPlane.endpoint: follows from the Cluster object"`
 
 	// +optional
@@ -549,7 +549,7 @@ type V1alpha1DeviceVIPConfig struct {
 type V1alpha1DeviceWireguardConfig struct {
 	// Refused: a credential; use privateKeySecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="privateKey: a credential; use privateKeySecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use privateKeySecretRef",reason="FieldValueForbidden"
 	PrivateKey *RefusedValue `json:"privateKey,omitempty" refused:"privateKey: a credential; use privateKeySecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -632,7 +632,7 @@ type V1alpha1EncryptionConfig struct {
 type V1alpha1EncryptionKey struct {
 	// Refused: a passphrase must not stand in a document; use nodeID, kms or tpm.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="static: a passphrase must not stand in a document; use nodeID, kms or tpm",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a passphrase must not stand in a document; use nodeID, kms or tpm",reason="FieldValueForbidden"
 	Static *RefusedObject `json:"static,omitempty" refused:"static: a passphrase must not stand in a document; use nodeID, kms or tpm"`
 
 	// +optional
@@ -669,7 +669,7 @@ type V1alpha1EtcdConfig struct {
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="cluster.etcd.ca: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	CA *RefusedObject `json:"ca,omitempty" refused:"cluster.etcd.ca: cluster secret; it comes from the secrets bundle"`
 
 	// +optional
@@ -1013,22 +1013,22 @@ type V1alpha1LoggingDestination struct {
 type V1alpha1MachineConfig struct {
 	// Refused: follows from the Machine's role.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="machine.type: follows from the Machine's role",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="follows from the Machine's role",reason="FieldValueForbidden"
 	Type *RefusedValue `json:"type,omitempty" refused:"machine.type: follows from the Machine's role"`
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="machine.token: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	Token *RefusedValue `json:"token,omitempty" refused:"machine.token: cluster secret; it comes from the secrets bundle"`
 
 	// Refused: cluster secret; it comes from the secrets bundle.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="machine.ca: cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="cluster secret; it comes from the secrets bundle",reason="FieldValueForbidden"
 	CA *RefusedObject `json:"ca,omitempty" refused:"machine.ca: cluster secret; it comes from the secrets bundle"`
 
 	// Refused: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef",reason="FieldValueForbidden"
 	AcceptedCAs []RefusedObject `json:"acceptedCAs,omitzero" refused:"machine.acceptedCAs: trust root; use TalosClusterConfig.spec.acceptedCAsSecretRef"`
 
 	// +optional
@@ -1044,7 +1044,7 @@ type V1alpha1MachineConfig struct {
 
 	// Refused: whole pods are too large for the schema; use podsFrom.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="pods: whole pods are too large for the schema; use podsFrom",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="whole pods are too large for the schema; use podsFrom",reason="FieldValueForbidden"
 	Pods []RefusedObject `json:"pods,omitzero" refused:"pods: whole pods are too large for the schema; use podsFrom"`
 
 	// Pods in YAML or JSON, in keys of Secrets or ConfigMaps of this namespace.
@@ -1296,7 +1296,7 @@ type V1alpha1RegistryAuthConfig struct {
 
 	// Refused: a credential; use passwordSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="password: a credential; use passwordSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use passwordSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
 	Password *RefusedValue `json:"password,omitempty" refused:"password: a credential; use passwordSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -1305,7 +1305,7 @@ type V1alpha1RegistryAuthConfig struct {
 
 	// Refused: a credential; use authSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="auth: a credential; use authSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use authSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
 	Auth *RefusedValue `json:"auth,omitempty" refused:"auth: a credential; use authSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -1314,7 +1314,7 @@ type V1alpha1RegistryAuthConfig struct {
 
 	// Refused: a credential; use identityTokenSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="identityToken: a credential; use identityTokenSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use identityTokenSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef",reason="FieldValueForbidden"
 	IdentityToken *RefusedValue `json:"identityToken,omitempty" refused:"identityToken: a credential; use identityTokenSecretRef, or TalosClusterConfig.spec.registries[].authSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -1468,7 +1468,7 @@ type V1alpha1UdevConfig struct {
 type V1alpha1VIPEquinixMetalConfig struct {
 	// Refused: a credential; use apiTokenSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="apiToken: a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
 	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"apiToken: a credential; use apiTokenSecretRef"`
 
 	// A key of a Secret of this namespace.
@@ -1479,7 +1479,7 @@ type V1alpha1VIPEquinixMetalConfig struct {
 type V1alpha1VIPHCloudConfig struct {
 	// Refused: a credential; use apiTokenSecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="apiToken: a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use apiTokenSecretRef",reason="FieldValueForbidden"
 	APIToken *RefusedValue `json:"apiToken,omitempty" refused:"apiToken: a credential; use apiTokenSecretRef"`
 
 	// A key of a Secret of this namespace.

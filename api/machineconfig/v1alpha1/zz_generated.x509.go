@@ -11,7 +11,7 @@ type X509PEMEncodedCertificateAndKey struct {
 
 	// Refused: a credential; use keySecretRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="key: a credential; use keySecretRef, or TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="false",message="a credential; use keySecretRef, or TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef",reason="FieldValueForbidden"
 	Key *RefusedValue `json:"key,omitempty" refused:"key: a credential; use keySecretRef, or TalosClusterConfig.spec.registries[].tls.clientCertificateSecretRef"`
 
 	// A key of a Secret of this namespace.

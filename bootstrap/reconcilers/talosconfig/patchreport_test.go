@@ -57,6 +57,7 @@ func TestPatchReport(t *testing.T) {
 	w.machine("w-1", worker, `hostname: {source: MachineName}`)
 	w.machine("w-2", worker, `hostname: {source: MachineName}`)
 	w.machine("cp-1", controlPlane, "")
+	w.ready("w-1")
 	w.counts("sysctls", 3, 0)
 	w.patchSays("sysctls", "Ready", "True", "Ready")
 	w.patchSays("sysctls", "Effective", "True", "Effective")
@@ -78,16 +79,21 @@ spec:
 	w.patchSays("again", "Effective", "False", "ChangesNothing", Equal("Changes nothing on Machine w-1 and 1 like it"))
 	w.patchSays("again", "Ready", "True", "Ready")
 
-	// A machine that runs the patch as it is now counts; one that runs an older generation does not.
-	for name, generation := range map[string]int{"w-1": 1, "w-2": 7} {
+	// A machine that has joined runs what it was given, as long as nothing else is known of it.
+	joined := &clusterv1.Machine{}
+	w.changeStatus(joined, "w-1", func() { joined.Status.NodeRef.Name = "w-1" })
+	w.counts("sysctls", 3, 1)
+	w.counts("again", 2, 0)
+
+	// What is noted down of its node goes before. One that runs the patch as it is now counts; one that runs another generation does not.
+	for i, name := range []string{"w-1", "w-2"} {
 		machine := &clusterv1.Machine{}
 		w.change(machine, name, func() {
 			metav1.SetMetaDataAnnotation(&machine.ObjectMeta, bootstrapv1.RunningInputsAnnotation,
-				fmt.Sprintf(`[{"kind":"TalosConfigPatch","name":"sysctls","generation":%d,"layer":"Cluster"}]`, generation))
+				fmt.Sprintf(`[{"kind":"TalosConfigPatch","name":"sysctls","generation":%d,"layer":"Cluster"}]`, 2-i))
 		})
+		w.counts("sysctls", 3, int32(i))
 	}
-
-	w.counts("sysctls", 3, 1)
 
 	// A change after which the patch leaves a machine out.
 	machine := &clusterv1.Machine{}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/inputs"
@@ -113,7 +114,10 @@ func (p *pass) look(ctx context.Context, made *survey, group inputs.Group) error
 		return nil
 	}
 
-	machines := p.count(applied, group)
+	machines, err := p.count(ctx, applied, group)
+	if err != nil {
+		return err
+	}
 
 	if !wanted {
 		for _, found := range applied {
@@ -137,7 +141,7 @@ func (p *pass) look(ctx context.Context, made *survey, group inputs.Group) error
 }
 
 // count counts the group's machines for the patches, and returns how many they are.
-func (p *pass) count(applied []*findings, group inputs.Group) (machines int32) {
+func (p *pass) count(ctx context.Context, applied []*findings, group inputs.Group) (machines int32, err error) {
 	for _, owner := range group.Owners {
 		if pool, ok := owner.(*clusterv1.MachinePool); ok {
 			machines += ptr.Deref(pool.Spec.Replicas, 1)
@@ -147,7 +151,11 @@ func (p *pass) count(applied []*findings, group inputs.Group) (machines int32) {
 
 		machines++
 
-		running := p.runs(owner)
+		running, err := p.runs(ctx, owner)
+		if err != nil {
+			return 0, err
+		}
+
 		for _, found := range applied {
 			if patch := found.parsed.Object(); running[patch.Name] == patch.Generation {
 				found.applied++
@@ -160,29 +168,52 @@ func (p *pass) count(applied []*findings, group inputs.Group) (machines int32) {
 		found.clusters.Insert(group.Cluster.Name)
 	}
 
-	return machines
+	return machines, nil
 }
 
-// runs are the generations of the patches that the machine's node runs, by name.
-func (p *pass) runs(machine metav1.Object) map[string]int64 {
-	text, ok := machine.GetAnnotations()[bootstrapv1.RunningInputsAnnotation]
-	if !ok {
-		return nil
+// runs are the generations of the patches that the machine's node runs, by name: what is noted down of the node, else what the machine
+// was given to boot from, once it has joined with it.
+func (p *pass) runs(ctx context.Context, owner metav1.Object) (map[string]int64, error) {
+	if text, ok := owner.GetAnnotations()[bootstrapv1.RunningInputsAnnotation]; ok {
+		return p.noted(text), nil
 	}
 
+	machine, ok := owner.(*clusterv1.Machine)
+	if !ok || !machine.Status.NodeRef.IsDefined() {
+		return nil, nil
+	}
+
+	config := &bootstrapv1.TalosConfig{}
+
+	err := p.Client.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.Bootstrap.ConfigRef.Name}, config)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+
+	return generations(config.Status.Inputs), nil
+}
+
+// noted reads the annotation, which many machines have the same of.
+func (p *pass) noted(text string) map[string]int64 {
 	if known, ok := p.running[text]; ok {
 		return known
 	}
 
-	found := map[string]int64{}
-	p.running[text] = found
-
 	var running []bootstrapv1.RenderedInput
 	if err := json.Unmarshal([]byte(text), &running); err != nil {
-		return nil
+		running = nil
 	}
 
-	for _, input := range running {
+	p.running[text] = generations(running)
+
+	return p.running[text]
+}
+
+// generations are those of the patches among the inputs.
+func generations(all []bootstrapv1.RenderedInput) map[string]int64 {
+	found := map[string]int64{}
+
+	for _, input := range all {
 		if input.Kind == machineconfig.KindTalosConfigPatch {
 			found[input.Name] = ptr.Deref(input.Generation, 0)
 		}

@@ -66,14 +66,22 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	return nil
 }
 
-// changed leaves out what only changes a status. Of annotations, what the node runs counts.
+// changed leaves out what only changes a status, but for a Machine that has joined. Of annotations, what the node runs counts.
 func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+			joined(e.ObjectOld) != joined(e.ObjectNew) ||
 			e.ObjectOld.GetAnnotations()[bootstrapv1.RunningInputsAnnotation] != e.ObjectNew.GetAnnotations()[bootstrapv1.RunningInputsAnnotation]
 	}}
+}
+
+// joined tells a Machine that has become a Node with the config that it was given.
+func joined(object client.Object) bool {
+	machine, ok := object.(*clusterv1.Machine)
+
+	return ok && machine.Status.NodeRef.IsDefined()
 }
 
 // configChanged lets through a TalosConfig's spec, and of its status the contract that its machine is pinned to.

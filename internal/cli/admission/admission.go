@@ -54,28 +54,36 @@ type kind struct {
 	rules      *cel.Validator
 }
 
-// Load reads the definitions in every file below the root.
-func Load(definitions fs.FS) (*Rules, error) {
+// Load reads the definitions in every file below the roots.
+func Load(roots ...fs.FS) (*Rules, error) {
 	rules := &Rules{kinds: map[schema.GroupVersionKind]*kind{}}
 
-	err := fs.WalkDir(definitions, ".", func(path string, entry fs.DirEntry, err error) error {
+	for _, root := range roots {
+		if err := rules.load(root); err != nil {
+			return nil, err
+		}
+	}
+
+	return rules, nil
+}
+
+func (r *Rules) load(root fs.FS) error {
+	return fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 
-		data, err := fs.ReadFile(definitions, path)
+		data, err := fs.ReadFile(root, path)
 		if err != nil {
 			return err
 		}
 
-		if err = rules.add(data); err != nil {
+		if err = r.add(data); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 
 		return nil
 	})
-
-	return rules, err
 }
 
 func (r *Rules) add(data []byte) error {

@@ -79,13 +79,27 @@ func TestCheck(t *testing.T) {
 				"must be text, and is a boolean: put it in quotes (YAML reads on, off, yes and no without quotes as booleans)",
 			}},
 		},
+		"text for a list": {
+			patch + "spec: {clusterName: a, layer: Cluster, documents: [{kind: KubeletConfig, kubeletConfig: {extraArgs: {v: '4'}}}]}",
+			[]admission.Finding{{
+				"spec.documents[0].kubeletConfig.extraArgs.v", "must be a list, and is text: write [...] around it, for one item too",
+			}},
+		},
+		"text for a number": {
+			patch + "spec: {clusterName: a, layer: Cluster, documents: [{kind: VLANConfig, vlanConfig: {name: v, vlanID: '4'}}]}",
+			[]admission.Finding{{"spec.documents[0].vlanConfig.vlanID", "must be a whole number, and is text: remove the quotes, if it has some"}},
+		},
+		"a list for an object": {
+			patch + "spec: {clusterName: a, layer: Cluster, documents: [{kind: VLANConfig, vlanConfig: [a]}]}",
+			[]admission.Finding{{"spec.documents[0].vlanConfig", "must be a map, and is a list"}},
+		},
 		"a required field": {
 			patch + "spec: {clusterName: a, deletions: [{kind: Config}]}",
 			[]admission.Finding{{"spec.layer", "must be set"}},
 		},
 		"a refused field, without the value": {
 			patch + "spec: {clusterName: a, layer: Cluster, documents: [{kind: Config, config: {machine: {token: hunter2}}}]}",
-			[]admission.Finding{{"spec.documents[0].config.machine.token", "machine.token: cluster secret; it comes from the secrets bundle"}},
+			[]admission.Finding{{"spec.documents[0].config.machine.token", "cluster secret; it comes from the secrets bundle"}},
 		},
 		"a name that is none": {
 			"apiVersion: bootstrap.ichor.maesh.dev/v1alpha1\nkind: TalosClusterConfig\nmetadata: {name: My_Config, namespace: default}\nspec: {clusterName: a}",

@@ -103,7 +103,24 @@ func typeMessage(detail string) string {
 		return "must be text, and is a number: put it in quotes"
 	}
 
-	return detail
+	_, types, ok := strings.Cut(detail, "must be of type ")
+	want, got, pair := strings.Cut(types, ": ")
+
+	if !ok || !pair {
+		return detail
+	}
+
+	got = strings.Trim(got, `"`)
+	message := "must be " + typeWords(want) + ", and is " + typeWords(got)
+
+	switch {
+	case want == "array" && got != "object":
+		return message + ": write [...] around it, for one item too"
+	case got == "string" && (want == "integer" || want == "number" || want == "boolean"):
+		return message + ": remove the quotes, if it has some"
+	default:
+		return message
+	}
 }
 
 // typeWords are the schema's types in other words.

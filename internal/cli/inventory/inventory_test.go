@@ -9,7 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/maesh-dev/ichor/config/bootstrap/crd"
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	bootstrapcrd "github.com/maesh-dev/ichor/config/bootstrap/crd"
+	controlplanecrd "github.com/maesh-dev/ichor/config/controlplane/crd"
 	"github.com/maesh-dev/ichor/internal/cli/admission"
 	"github.com/maesh-dev/ichor/internal/cli/inventory"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
@@ -46,7 +48,7 @@ func load(t *testing.T, content string) *manifest.Set {
 	t.Helper()
 	g := NewWithT(t)
 
-	rules, err := admission.Load(crd.Bases())
+	rules, err := admission.Load(bootstrapcrd.Bases(), controlplanecrd.Bases())
 	g.Expect(err).NotTo(HaveOccurred())
 
 	set, err := manifest.Load(manifest.Files{Names: []string{manifest.Stdin}, Stdin: strings.NewReader(content)}, "default", rules)
@@ -93,6 +95,59 @@ func TestSubjects(t *testing.T) {
 	g.Expect(set.MachineDeployments[0].Spec.Template.Labels).To(HaveLen(1), "what was read must not change")
 
 	g.Expect(subjects[2].Machine.Kind).To(Equal(machineconfig.KindMachinePool))
+}
+
+// The machine of a TalosControlPlane is a control plane's, with what the control plane says of its machines, and what is wrong with it is
+// said of the fields of the control plane.
+func TestControlPlane(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+
+	controlPlane := `apiVersion: controlplane.ichor.maesh.dev/v1alpha1
+kind: TalosControlPlane
+metadata: {name: cp}
+spec:
+  replicas: 3
+  version: v1.36.1
+  machineTemplate:
+    metadata: {labels: {site: lab}}
+    spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Metal3MachineTemplate, name: cp}}
+  talosConfigSpec: {configContract: v1.14}
+`
+	g.Expect(inventory.Subjects(load(t, cluster+controlPlane))).To(BeEmpty(), "no Cluster refers to it")
+
+	owner := strings.Replace(cluster, "spec:\n", "spec:\n  controlPlaneRef: {apiGroup: controlplane.ichor.maesh.dev, kind: TalosControlPlane, name: cp}\n", 1)
+	set := load(t, owner+controlPlane)
+
+	subjects, others, err := inventory.Subjects(set)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(others).To(BeEmpty())
+	g.Expect(subjects).To(HaveLen(1))
+
+	subject := subjects[0]
+	g.Expect(subject.Ref.String()).To(Equal("TalosControlPlane default/cp"))
+	g.Expect(subject.Machine.Name).To(Equal("cp-template"))
+	g.Expect(subject.Machine.KubernetesVersion).To(Equal("v1.36.1"))
+	g.Expect(subject.Machine.Role()).To(Equal(bootstrapv1.MachineRoleControlPlane))
+	g.Expect(subject.Machine.Labels).To(Equal(map[string]string{
+		"site": "lab", clusterv1.ClusterNameLabel: "edge", clusterv1.MachineControlPlaneLabel: "", clusterv1.MachineControlPlaneNameLabel: "cp",
+	}))
+	g.Expect(subject.TalosConfig.Spec.ConfigContract).To(Equal("v1.14"))
+	g.Expect(set.TalosControlPlanes[0].Spec.MachineTemplate.ObjectMeta.Labels).To(HaveLen(1), "what was read must not change")
+
+	for _, tc := range []struct{ kind, path, want string }{
+		{machineconfig.KindTalosConfig, "spec.install", "spec.talosConfigSpec.install"},
+		{machineconfig.KindMachine, "spec.version", "spec.version"},
+		{machineconfig.KindMachine, "spec.taints", "spec.machineTemplate.spec.taints"},
+		{machineconfig.KindMachine, "metadata.labels", "spec.machineTemplate.metadata.labels"},
+	} {
+		ref, path := subject.Object(machineconfig.Source{Kind: tc.kind, Name: "cp-template", Path: tc.path})
+		g.Expect(ref.String()).To(Equal("TalosControlPlane default/cp"))
+		g.Expect(path).To(Equal(tc.want))
+	}
+
+	_, err = inventory.NewRenderer(set).Render(subject, false)
+	g.Expect(err).NotTo(HaveOccurred())
 }
 
 func TestSubjectsMissing(t *testing.T) {

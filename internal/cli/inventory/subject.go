@@ -12,8 +12,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
@@ -23,10 +25,11 @@ const (
 	KindMachineDeployment   = "MachineDeployment"
 	KindMachineSet          = "MachineSet"
 	KindTalosConfigTemplate = "TalosConfigTemplate"
+	KindTalosControlPlane   = "TalosControlPlane"
 )
 
-// Subject is a machine that a config can be rendered for: a Machine, a MachinePool, or the machine that a MachineDeployment or
-// MachineSet would make.
+// Subject is a machine that a config can be rendered for: a Machine, a MachinePool, or the machine that a TalosControlPlane,
+// MachineDeployment or MachineSet would make.
 type Subject struct {
 	// Ref is the object that the machine is, or that makes it.
 	Ref manifest.Ref
@@ -37,7 +40,7 @@ type Subject struct {
 	// Cluster is the Cluster of the machine.
 	Cluster *clusterv1.Cluster
 
-	// TalosConfig of the machine, made from Template when that is set.
+	// TalosConfig of the machine, made from Template when that is set, and from the TalosControlPlane that Ref then is.
 	TalosConfig *bootstrapv1.TalosConfig
 
 	// Template is the name of the TalosConfigTemplate that TalosConfig was made from, else empty.
@@ -66,6 +69,9 @@ type origin struct {
 	field       string
 	bootstrap   clusterv1.Bootstrap
 	machine     machineconfig.Machine
+
+	// config is that of the machine where the object that makes it has it in itself.
+	config *bootstrapv1.TalosConfigSpec
 }
 
 // Subjects lists the machines of the set, sorted by namespace, kind and name. Machines that are not Ichor's to configure are
@@ -75,7 +81,7 @@ func Subjects(set *manifest.Set) (subjects []*Subject, others []manifest.Ref, er
 
 	for _, each := range origins(set) {
 		ref := each.bootstrap.ConfigRef
-		if ref.APIGroup != bootstrapv1.GroupVersion.Group {
+		if each.config == nil && ref.APIGroup != bootstrapv1.GroupVersion.Group {
 			others = append(others, each.ref)
 
 			continue
@@ -133,7 +139,43 @@ func origins(set *manifest.Set) []origin {
 			clusterv1.MachineDeploymentNameLabel))
 	}
 
+	for _, controlPlane := range set.TalosControlPlanes {
+		if cluster := ClusterOf(set, controlPlane); cluster != nil {
+			all = append(all, ofControlPlane(controlPlane, cluster.Name))
+		}
+	}
+
 	return all
+}
+
+// ClusterOf is the Cluster that has a TalosControlPlane as its own, or nil if none among the files has.
+func ClusterOf(set *manifest.Set, controlPlane *controlplanev1.TalosControlPlane) *clusterv1.Cluster {
+	for _, cluster := range set.Clusters {
+		ref := cluster.Spec.ControlPlaneRef
+		if cluster.Namespace == controlPlane.Namespace && ref.Name == controlPlane.Name && ref.Kind == KindTalosControlPlane &&
+			ref.APIGroup == controlplanev1.GroupVersion.Group {
+			return cluster
+		}
+	}
+
+	return nil
+}
+
+// ofControlPlane is a machine that a TalosControlPlane would make.
+func ofControlPlane(controlPlane *controlplanev1.TalosControlPlane, cluster string) origin {
+	machine := &clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: controlPlane.Spec.Version, Taints: controlPlane.Spec.MachineTemplate.Spec.Taints}}
+	machine.Name, machine.Namespace = controlPlane.Name+"-template", controlPlane.Namespace
+	machine.Labels = maps.Clone(controlPlane.Spec.MachineTemplate.ObjectMeta.Labels)
+	machine.Spec.InfrastructureRef.Name = machine.Name
+
+	complete(&machine.Labels, &machine.Spec, cluster, map[string]string{
+		clusterv1.MachineControlPlaneLabel: "", clusterv1.MachineControlPlaneNameLabel: format.MustFormatValue(controlPlane.Name),
+	})
+
+	return origin{
+		ref:         manifest.Ref{Kind: KindTalosControlPlane, Namespace: controlPlane.Namespace, Name: controlPlane.Name},
+		clusterName: cluster, machine: machineconfig.NewMachine(machine), config: &controlPlane.Spec.TalosConfigSpec,
+	}
 }
 
 // templated is the machine that a template stands for, as Cluster API would make it.
@@ -178,6 +220,13 @@ func (o origin) subject(set *manifest.Set) (*Subject, *MissingError) {
 
 	subject := &Subject{Ref: o.ref, Machine: o.machine, Cluster: cluster}
 	ref := o.bootstrap.ConfigRef
+
+	if o.config != nil {
+		subject.TalosConfig = &bootstrapv1.TalosConfig{Spec: *o.config}
+		subject.TalosConfig.Name, subject.TalosConfig.Namespace = o.machine.Name, o.ref.Namespace
+
+		return subject, nil
+	}
 
 	if ref.Kind == KindTalosConfigTemplate {
 		template := find(set.TalosConfigTemplates, o.ref.Namespace, ref.Name)
@@ -247,6 +296,10 @@ func (s *Subject) Object(source machineconfig.Source) (ref manifest.Ref, path st
 	ref = manifest.Ref{Kind: source.Kind, Namespace: s.Ref.Namespace, Name: source.Name}
 
 	switch {
+	case s.Ref.Kind == KindTalosControlPlane && source.Name == s.Machine.Name && source.Kind == machineconfig.KindTalosConfig:
+		ref, path = s.Ref, strings.Replace(source.Path, "spec", "spec.talosConfigSpec", 1)
+	case s.Ref.Kind == KindTalosControlPlane && source.Name == s.Machine.Name && source.Kind == s.Machine.Kind:
+		ref, path = s.Ref, inControlPlane(source.Path)
 	case source.Kind == s.Machine.Kind && source.Name == s.Machine.Name:
 		ref, path = s.Ref, source.Path
 		if ref.Kind != source.Kind || ref.Kind == machineconfig.KindMachinePool {
@@ -259,6 +312,15 @@ func (s *Subject) Object(source machineconfig.Source) (ref manifest.Ref, path st
 	}
 
 	return ref, path
+}
+
+// inControlPlane is where a TalosControlPlane has what is at a path of its Machines.
+func inControlPlane(path string) string {
+	if path == "" || path == "spec.version" {
+		return path
+	}
+
+	return "spec.machineTemplate." + path
 }
 
 func inTemplate(path string) string {

@@ -10,11 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	kjson "sigs.k8s.io/json"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/cli/admission"
 	"github.com/maesh-dev/ichor/internal/yamlsyntax"
 )
@@ -42,6 +44,9 @@ type Set struct {
 	TalosClusterConfigs  []*bootstrapv1.TalosClusterConfig
 	TalosConfigPatches   []*bootstrapv1.TalosConfigPatch
 	TalosStorages        []*bootstrapv1.TalosStorage
+
+	TalosControlPlanes         []*controlplanev1.TalosControlPlane
+	TalosControlPlaneTemplates []*controlplanev1.TalosControlPlaneTemplate
 
 	Secrets []*corev1.Secret
 
@@ -164,6 +169,10 @@ func (s *Set) target(object *Object) (into metav1.Object, strict bool) {
 		return &bootstrapv1.TalosConfigPatch{}, true
 	case bootstrapv1.GroupVersion.WithKind("TalosStorage"):
 		return &bootstrapv1.TalosStorage{}, true
+	case controlplanev1.GroupVersion.WithKind("TalosControlPlane"):
+		return &controlplanev1.TalosControlPlane{}, true
+	case controlplanev1.GroupVersion.WithKind("TalosControlPlaneTemplate"):
+		return &controlplanev1.TalosControlPlaneTemplate{}, true
 	case corev1.SchemeGroupVersion.WithKind("Secret"):
 		return &corev1.Secret{}, false
 	case corev1.SchemeGroupVersion.WithKind("ConfigMap"):
@@ -237,6 +246,10 @@ func (s *Set) keep(object metav1.Object) {
 		s.TalosConfigPatches = append(s.TalosConfigPatches, object)
 	case *bootstrapv1.TalosStorage:
 		s.TalosStorages = append(s.TalosStorages, object)
+	case *controlplanev1.TalosControlPlane:
+		s.TalosControlPlanes = append(s.TalosControlPlanes, object)
+	case *controlplanev1.TalosControlPlaneTemplate:
+		s.TalosControlPlaneTemplates = append(s.TalosControlPlaneTemplates, object)
 	case *corev1.Secret:
 		mergeStringData(object)
 		s.Secrets = append(s.Secrets, object)
@@ -261,26 +274,37 @@ func mergeStringData(secret *corev1.Secret) {
 // other is for kinds that play no part, and for those that look as if they were meant to.
 func (s *Set) other(object *Object, rules *admission.Rules) {
 	switch {
-	case object.GVK.Group == bootstrapv1.GroupVersion.Group:
-		kinds := rules.Kinds()
-
-		names := make([]string, len(kinds))
-		for i, gvk := range kinds {
-			names[i] = gvk.Kind
-		}
-
+	case object.GVK.Group == bootstrapv1.GroupVersion.Group || object.GVK.Group == controlplanev1.GroupVersion.Group:
+		names, version := kindsOf(object.GVK.Group, rules)
 		s.problem(object, "kind", "%s has no kind %s in %s; the kinds are %s of %s",
-			object.GVK.Group, object.Kind, object.GVK.Version, strings.Join(names, ", "), bootstrapv1.GroupVersion.Version)
+			object.GVK.Group, object.Kind, object.GVK.Version, strings.Join(names, ", "), version)
 	case object.GVK.Group == clusterv1.GroupVersion.Group && object.GVK.Version != clusterv1.GroupVersion.Version && s.known(object.Kind):
 		s.problem(object, "apiVersion", "is %s, and only %s is read: convert the object", object.GVK.GroupVersion(), clusterv1.GroupVersion)
-	case object.GVK.Group == "bootstrap.cluster.x-k8s.io" && object.Kind != "KubeadmConfig" && object.Kind != "KubeadmConfigTemplate":
+	case foreign(object.GVK):
 		s.Problems = append(s.Problems, Problem{
 			Object: object, Field: "apiVersion", Warning: true,
-			Message: fmt.Sprintf("is %s, which is another provider's: Ichor's kinds are in %s", object.GVK.GroupVersion(), bootstrapv1.GroupVersion),
+			Message: fmt.Sprintf("is %s, which is another provider's: Ichor's kinds are in %s and %s",
+				object.GVK.GroupVersion(), bootstrapv1.GroupVersion, controlplanev1.GroupVersion),
 		})
 	default:
 		s.Ignored = append(s.Ignored, object)
 	}
+}
+
+// foreign tells a kind of another provider's that may be taken for one of Ichor's.
+func foreign(gvk schema.GroupVersionKind) bool {
+	return (gvk.Group == "bootstrap.cluster.x-k8s.io" || gvk.Group == "controlplane.cluster.x-k8s.io") && !strings.HasPrefix(gvk.Kind, "Kubeadm")
+}
+
+// kindsOf are the kinds of a group of Ichor's, which has one version.
+func kindsOf(group string, rules *admission.Rules) (names []string, version string) {
+	for _, gvk := range rules.Kinds() {
+		if gvk.Group == group {
+			names, version = append(names, gvk.Kind), gvk.Version
+		}
+	}
+
+	return names, version
 }
 
 func (s *Set) known(kind string) bool {

@@ -30,8 +30,10 @@ func fieldMarkers(f *model.Field) []string {
 	}
 
 	if f.Refusal != "" {
-		// The literal false refuses every value and costs nothing.
-		return append(out, secretRule("false", f.Refusal))
+		// The literal false refuses every value and costs nothing. Whoever says the message says the field too.
+		_, why, _ := strings.Cut(f.Refusal, ": ")
+
+		return append(out, secretRule("false", why))
 	}
 
 	elements := validation

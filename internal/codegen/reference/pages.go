@@ -80,6 +80,12 @@ type kindPage struct {
 	Rows              []row
 }
 
+// Addressed tells an example that is good for one machine alone, since it has an address of its own.
+func (p kindPage) Addressed() bool { return strings.Contains(p.Example, "\n    addresses:\n") }
+
+// Virtual tells a kind whose address control-plane machines share.
+func (p kindPage) Virtual() bool { return strings.HasSuffix(p.Kind, "VIPConfig") }
+
 // Page is the file's name.
 func (p kindPage) Page() string { return p.Kind + ".md" }
 

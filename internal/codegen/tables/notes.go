@@ -322,6 +322,8 @@ func systemNotes() map[string]string {
 
 	return map[string]string{
 		mirror + "MetaName":                         "Host of the registry, such as docker.io; * for all others.",
+		"cri.RegistryAuthConfigV1Alpha1.MetaName":   "Host that is contacted: a mirror's own, if there is one.",
+		"cri.RegistryTLSConfigV1Alpha1.MetaName":    "Host that is contacted: a mirror's own, if there is one.",
 		mirror + "RegistryEndpoints":                "Mirrors in the order in which they are tried.",
 		mirror + "RegistrySkipFallback":             "Never asks the registry itself.",
 		"cri.RegistryEndpoint.EndpointOverridePath": "The URL has the whole path, /v2 included; nothing is added.",

@@ -41,7 +41,7 @@ func everywhere() []model.ScalarRow {
 		},
 		{
 			Go: "config/types/meta.ArgValue", Base: model.Arguments, MaxLength: 4096,
-			Doc: "The values of an argument; several repeat it (Talos 1.14).", Examples: []string{"4"},
+			Doc: "A list, for one value too; several repeat the flag (Talos 1.14).", Examples: []string{`["4"]`},
 			Reason: "a string or a list of strings, which no schema can say; always a list here",
 		},
 	}
