@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
 	"github.com/maesh-dev/ichor/test/talossim"
 )
@@ -27,7 +28,7 @@ func (s *Scenario) Machines(count int) []clusterv1.Machine {
 
 	s.Eventually(func(g Gomega) {
 		g.Expect(s.Client.List(s.Ctx, list, client.InNamespace(s.Namespace))).To(Succeed())
-		g.Expect(len(list.Items)).To(Equal(count))
+		g.Expect(len(list.Items)).To(Equal(count), "Machines in the namespace%s", s.plans())
 
 		for i := range list.Items {
 			g.Expect(list.Items[i].Status.Addresses).NotTo(BeEmpty(), "%s: %s", list.Items[i].Name, Describe(&list.Items[i]))
@@ -35,6 +36,21 @@ func (s *Scenario) Machines(count int) []clusterv1.Machine {
 	}).Should(Succeed())
 
 	return list.Items
+}
+
+// plans are what the TalosControlPlanes of the namespace say that they do next, or wait for.
+func (s *Scenario) plans() string {
+	list := &controlplanev1.TalosControlPlaneList{}
+	if err := s.Client.List(s.Ctx, list, client.InNamespace(s.Namespace)); err != nil {
+		return ": " + err.Error()
+	}
+
+	var text strings.Builder
+	for i := range list.Items {
+		fmt.Fprintf(&text, "\nTalosControlPlane %s: %s: %s", list.Items[i].Name, list.Items[i].Status.Plan.Reason, list.Items[i].Status.Plan.Message)
+	}
+
+	return text.String()
 }
 
 // ControlPlanes are those of the Machines that have Cluster API's label for them.
