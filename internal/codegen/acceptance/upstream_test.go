@@ -337,7 +337,7 @@ func TestUpstreamForms(t *testing.T) {
 		"a number for a duration":     {kubelet, `{"syncFrequency":60}`, "config.syncFrequency"},
 		"a duration without a unit":   {kubelet, `{"syncFrequency":"60"}`, "config.syncFrequency"},
 		"no number":                   {kubelet, `{"memoryThrottlingFactor":"half"}`, "memoryThrottlingFactor"},
-		"a field that Talos sets":     {kubelet, `{"rotateCertificates":false}`, "rotateCertificates: Talos sets it"},
+		"a field that Talos sets":     {kubelet, `{"rotateCertificates":false}`, "rotateCertificates: Forbidden: Talos sets it"},
 		"nanoseconds":                 {proxy, `{"logging":{"flushFrequency":5000000000}}`, ""},
 		"another version":             {proxy, `{"apiVersion":"kubeproxy.config.k8s.io/v1"}`, "Unsupported value"},
 		"a limit without end":         {runtime, `{"process":{"rlimits":[{"type":"RLIMIT_CORE","hard":"18446744073709551615","soft":0}]}}`, ""},
