@@ -239,3 +239,55 @@ func TestPinnedContractIsFollowed(t *testing.T) {
 	made, _ = w.survey(a)
 	w.Expect(made.patches["a"].foreign.String()).To(ContainSubstring("config contract v1.14 has no place for kernel arguments"))
 }
+
+// A machine runs what it was given once it has joined, unless something else is noted down of its node.
+func TestApplied(t *testing.T) {
+	a := sysctl("a", "kernel.a")
+	w := newWorld(t, 3, a)
+
+	applied := func() int32 {
+		_, err := w.r.all(t.Context(), a)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.clock.SetTime(w.clock.Now().Add(settle))
+
+		made, _ := w.survey(a)
+
+		return made.patches["a"].applied
+	}
+
+	// Two machines were given the patch as it is, one an older generation.
+	for i, generation := range []int64{1, 1, 7} {
+		config := &bootstrapv1.TalosConfig{}
+		w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: fmt.Sprintf("w-%04d", i)}, config)).To(Succeed())
+
+		config.Status.Inputs = []bootstrapv1.RenderedInput{{Kind: "TalosConfigPatch", Name: "a", Layer: "Cluster", Generation: &generation}}
+		w.Expect(w.client.Update(t.Context(), config)).To(Succeed())
+	}
+
+	w.Expect(applied()).To(BeZero(), "none has joined")
+
+	join := func(name string, note string) {
+		machine := &clusterv1.Machine{}
+		w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, machine)).To(Succeed())
+
+		before := machine.DeepCopy()
+		machine.Status.NodeRef.Name = name
+
+		if note != "" {
+			metav1.SetMetaDataAnnotation(&machine.ObjectMeta, bootstrapv1.RunningInputsAnnotation, note)
+		}
+
+		w.Expect(w.client.Update(t.Context(), machine)).To(Succeed())
+		w.Expect(changed().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: machine})).To(BeTrue())
+	}
+
+	join("w-0000", "")
+	join("w-0002", "")
+	w.Expect(applied()).To(BeEquivalentTo(1))
+
+	join("w-0001", `[{"kind":"TalosConfigPatch","name":"a","generation":7,"layer":"Cluster"}]`)
+	w.Expect(applied()).To(BeEquivalentTo(1), "it was given another config since")
+
+	join("w-0002", `[{"kind":"TalosConfigPatch","name":"a","generation":1,"layer":"Cluster"}]`)
+	w.Expect(applied()).To(BeEquivalentTo(2))
+}
