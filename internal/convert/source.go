@@ -195,8 +195,15 @@ func (s *source) tellAll(err error) *merge.Patch {
 	}
 }
 
-// findLeftovers finds what is no value but a place for one: braces of a template, and the mask of a printed config.
+// findLeftovers finds what is no value but a place for one: braces of a template, the mask of a printed config, and the tags of other programs,
+// which Talos ignores.
 func (s *source) findLeftovers(node *yaml.Node, pointer string) {
+	if tag := node.ShortTag(); strings.HasPrefix(tag, "!") && !strings.HasPrefix(tag, "!!") && tag != "!" {
+		s.fault(pointer, node.Line, "has the tag "+tag+", which another program fills in: have it do so first, and convert what comes out")
+
+		return
+	}
+
 	switch node.Kind { //nolint:exhaustive // aliases are gone, and a document node was taken off
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(node.Content); i += 2 {

@@ -41,7 +41,7 @@ func ParseSelector(text string, env *cel.Env) (talos.Expression, error) {
 	switch {
 	case err != nil && bareWord.MatchString(text):
 		return talos.Expression{}, fmt.Errorf(`%q is a value and no condition: compare a field with it, such as disk.transport == "nvme" or link.driver == "igb" (%w)`, text, err)
-	case err == nil && neverTrue(text, env):
+	case err == nil && (neverTrue(text, env) || contradictory(text, env)):
 		return talos.Expression{}, ErrNeverTrue
 	default:
 		return expression, err
@@ -52,7 +52,7 @@ func ParseSelector(text string, env *cel.Env) (talos.Expression, error) {
 var bareWord = regexp.MustCompile(`^(?:["'][^"']*["']|[A-Za-z0-9/_:-]+)$`)
 
 // ErrNeverTrue is of a selector that selects nothing, and that Talos takes.
-var ErrNeverTrue = errors.New(`is false whatever is looked at, and selects nothing: compare a field without quotes, such as disk.transport == "nvme", or remove the document`)
+var ErrNeverTrue = errors.New(`is false whatever is looked at, and selects nothing: compare a field without quotes and with one value, such as disk.transport == "nvme", or remove the document`)
 
 // maxCost bounds how long is looked for whether an expression can be true.
 const maxCost = 10000

@@ -154,7 +154,7 @@ func wrongAlone(document config.Document) []finding {
 
 	findings = append(findings, badHostname(merged)...)
 	findings = append(findings, badFiles(merged)...)
-	findings = append(findings, ownArgs(merged)...)
+	findings = append(findings, ownArgs(merged, false)...)
 
 	documents := merged.Documents()
 	findings = append(findings, labelFlags(documents)...)

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 
@@ -33,6 +33,9 @@ type component struct {
 	// cluster are the flags whose values come from the Cluster, with the field there.
 	cluster map[string]string
 
+	// known are all flags of a program of Kubernetes.
+	known string
+
 	// open says what is wrong with the values of a legacy flag that may be set, but not so that it lets everybody in, or endangers data.
 	open func(flag string, values []string) error
 
@@ -49,147 +52,8 @@ const (
 	serviceDomain   = "spec.clusterNetwork.serviceDomain"
 )
 
-// kubeletProgram is the kubelet.
-var kubeletProgram = component{
-	flags: []string{
-		"anonymous-auth", "authentication-token-webhook", "authorization-mode", "bootstrap-kubeconfig", "cert-dir", "cgroup-root", "client-ca-file",
-		"config", "config-dir", "container-runtime", "container-runtime-endpoint", "hostname-override", "kubeconfig", "kubelet-cgroups", "pod-manifest-path", "port",
-		"protect-kernel-defaults", "resolv-conf", "root-dir", "rotate-certificates", "system-cgroups",
-	},
-	usual:         map[string]string{"anonymous-auth": "false", "authentication-token-webhook": "true", "authorization-mode": "Webhook"},
-	cluster:       map[string]string{"cluster-domain": serviceDomain, "pod-cidr": podNetworks},
-	legacyPointer: "/machine/kubelet/extraArgs/",
-	legacy: func(machine *v1alpha1.MachineConfig, _ *v1alpha1.ClusterConfig) meta.Args {
-		if machine.MachineKubelet == nil {
-			return nil
-		}
-
-		return machine.MachineKubelet.KubeletExtraArgs
-	},
-	modern: func(document config.Document) (meta.Args, bool) {
-		kubelet, ok := document.(*k8s.KubeletConfigV1Alpha1)
-		if !ok {
-			return nil, false
-		}
-
-		return kubelet.KubeletArgs, true
-	},
-}
-
-var components = []component{
-	kubeletProgram,
-	{
-		flags: []string{
-			"client-ca-file", "encryption-provider-config", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-prefix", "etcd-servers",
-			"etcd-servers-overrides",
-			"kubelet-client-certificate", "kubelet-client-key", "proxy-client-cert-file", "proxy-client-key-file",
-			"requestheader-client-ca-file", "secure-port", "service-account-key-file", "service-account-signing-key-file", "tls-cert-file", "tls-private-key-file",
-		},
-		legacyFlags:   []string{"authorization-config"},
-		cluster:       map[string]string{"service-cluster-ip-range": serviceNetworks},
-		open:          openServer,
-		legacyPointer: "/cluster/apiServer/extraArgs/",
-		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
-			if cluster.APIServerConfig == nil {
-				return nil
-			}
-
-			return cluster.APIServerConfig.ExtraArgsConfig
-		},
-		modern: func(document config.Document) (meta.Args, bool) {
-			server, ok := document.(*k8s.KubeAPIServerConfigV1Alpha1)
-			if !ok {
-				return nil, false
-			}
-
-			return server.PodArgs, true
-		},
-	},
-	{
-		flags: []string{
-			"authentication-kubeconfig", "authorization-kubeconfig", "cluster-signing-cert-file", "cluster-signing-key-file",
-			"cluster-signing-kube-apiserver-client-cert-file", "cluster-signing-kube-apiserver-client-key-file",
-			"cluster-signing-kubelet-client-cert-file", "cluster-signing-kubelet-client-key-file",
-			"cluster-signing-kubelet-serving-cert-file", "cluster-signing-kubelet-serving-key-file",
-			"cluster-signing-legacy-unknown-cert-file", "cluster-signing-legacy-unknown-key-file",
-			"kubeconfig", "master", "root-ca-file", "service-account-private-key-file",
-		},
-		cluster:       map[string]string{"cluster-cidr": podNetworks, "service-cluster-ip-range": serviceNetworks},
-		legacyPointer: "/cluster/controllerManager/extraArgs/",
-		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
-			if cluster.ControllerManagerConfig == nil {
-				return nil
-			}
-
-			return cluster.ControllerManagerConfig.ExtraArgsConfig
-		},
-		modern: func(document config.Document) (meta.Args, bool) {
-			manager, ok := document.(*k8s.KubeControllerManagerConfigV1Alpha1)
-			if !ok {
-				return nil, false
-			}
-
-			return manager.PodArgs, true
-		},
-	},
-	{
-		flags:         []string{"authentication-kubeconfig", "authorization-kubeconfig", "config", "kubeconfig", "master"},
-		legacyPointer: "/cluster/scheduler/extraArgs/",
-		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
-			if cluster.SchedulerConfig == nil {
-				return nil
-			}
-
-			return cluster.SchedulerConfig.ExtraArgsConfig
-		},
-		modern: func(document config.Document) (meta.Args, bool) {
-			scheduler, ok := document.(*k8s.KubeSchedulerConfigV1Alpha1)
-			if !ok {
-				return nil, false
-			}
-
-			return scheduler.PodArgs, true
-		},
-	},
-	{
-		flags:         []string{"config", "kubeconfig", "master"},
-		cluster:       map[string]string{"cluster-cidr": podNetworks},
-		legacyPointer: "/cluster/proxy/extraArgs/",
-		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
-			if cluster.ProxyConfig == nil {
-				return nil
-			}
-
-			return cluster.ProxyConfig.ExtraArgsConfig
-		},
-		modern: func(document config.Document) (meta.Args, bool) {
-			proxy, ok := document.(*k8s.KubeProxyConfigV1Alpha1)
-			if !ok {
-				return nil, false
-			}
-
-			return proxy.ProxyExtraArgs, true
-		},
-	},
-	{
-		flags: []string{
-			"auto-tls", "cert-file", "client-cert-auth", "config-file", "data-dir", "discovery", "discovery-endpoints", "discovery-fallback",
-			"discovery-proxy", "discovery-srv", "discovery-srv-name", "discovery-token", "force-new-cluster", "initial-cluster",
-			"initial-cluster-state", "initial-cluster-token", "key-file", "listen-client-urls", "listen-peer-urls", "name", "peer-auto-tls",
-			"peer-cert-file", "peer-client-cert-auth", "peer-key-file", "peer-trusted-ca-file", "trusted-ca-file", "wal-dir",
-		},
-		open:          endangersEtcd,
-		legacyPointer: "/cluster/etcd/extraArgs/",
-		legacy: func(_ *v1alpha1.MachineConfig, cluster *v1alpha1.ClusterConfig) meta.Args {
-			if cluster.EtcdConfig == nil {
-				return nil
-			}
-
-			return cluster.EtcdConfig.EtcdExtraArgs
-		},
-		modern: func(config.Document) (meta.Args, bool) { return nil, false },
-	},
-}
+// kernelDefaultsFlag is what Talos sets but in a container, where it cannot set the kernel's parameters that the kubelet then asks for.
+const kernelDefaultsFlag = "protect-kernel-defaults"
 
 var errOwnFlag = errors.New("set by Talos itself, and another value would cut the machine off or open it: remove it")
 
@@ -201,6 +65,7 @@ type arguments struct {
 	own      []string
 	usual    map[string]string
 	cluster  map[string]string
+	known    string
 	open     func(flag string, values []string) error
 }
 
@@ -224,14 +89,14 @@ func argumentsOf(documents []config.Document) []arguments {
 	for _, each := range components {
 		all = append(all, arguments{
 			document: merge.ID{Kind: merge.LegacyKind}, pointer: each.legacyPointer,
-			args: each.legacy(machine, cluster), own: slices.Concat(each.flags, each.legacyFlags), usual: each.usual, cluster: each.cluster, open: each.open,
+			args: each.legacy(machine, cluster), own: slices.Concat(each.flags, each.legacyFlags), usual: each.usual, cluster: each.cluster, known: each.known, open: each.open,
 		})
 
 		for _, document := range documents {
 			if args, ok := each.modern(document); ok {
 				all = append(all, arguments{
 					document: merge.IDOf(document), pointer: "/extraArgs/",
-					args: args, own: each.flags, usual: each.usual, cluster: each.cluster,
+					args: args, own: each.flags, usual: each.usual, cluster: each.cluster, known: each.known,
 				})
 			}
 		}
@@ -241,7 +106,7 @@ func argumentsOf(documents []config.Document) []arguments {
 }
 
 // ownArgs finds flags that Talos sets itself, and flags that no check would find since they are spelt in another way.
-func ownArgs(merged *merge.Config) []finding {
+func ownArgs(merged *merge.Config, inContainer bool) []finding {
 	var findings []finding
 
 	for _, each := range argumentsOf(merged.Documents()) {
@@ -250,7 +115,7 @@ func ownArgs(merged *merge.Config) []finding {
 
 			switch {
 			case err != nil:
-			case each.isUsual(flag):
+			case each.isUsual(flag) && !(flag == kernelDefaultsFlag && inContainer):
 			case slices.Contains(each.own, flag):
 				err = errOwnFlag
 			case each.cluster[flag] != "":
@@ -268,8 +133,18 @@ func ownArgs(merged *merge.Config) []finding {
 	return findings
 }
 
-// openServer refuses what lets everybody who has logged in, or everybody at all, do anything with the cluster.
+func isLoopback(text string) bool {
+	address, err := netip.ParseAddr(text)
+
+	return err == nil && address.IsLoopback()
+}
+
+// openServer refuses what lets everybody who has logged in, or everybody at all, do anything with the cluster, or nobody in.
 func openServer(flag string, values []string) error {
+	if flag == "bind-address" && slices.ContainsFunc(values, isLoopback) {
+		return errors.New("leaves the API server to its own machine: no kubelet, no other machine and no load balancer would reach it: remove it")
+	}
+
 	if flag != "authorization-mode" {
 		return nil
 	}

@@ -24,7 +24,7 @@ import (
 // kubeletRules are what the kubelet checks at its start, of what can be known without the machine. No library of Kubernetes has them.
 // The fields that Talos sets itself are machinery's to refuse.
 var kubeletRules = []func(*kubeletv1beta1.KubeletConfiguration) []mistake{
-	kubeletPolicies, kubeletRanges, kubeletImages, kubeletEviction, kubeletReservations, kubeletShutdown, kubeletTaints,
+	kubeletPolicies, kubeletRanges, kubeletImages, kubeletEviction, kubeletReservations, kubeletDurations, kubeletNames, kubeletManagers, kubeletTaints,
 }
 
 func checkKubelet(object map[string]any) []mistake {
@@ -37,7 +37,7 @@ func checkKubelet(object map[string]any) []mistake {
 		mistakes = append(mistakes, rule(configuration)...)
 	}
 
-	return mistakes
+	return append(mistakes, kubeletShutdown(configuration, func(field string) bool { _, set := object[field]; return set })...)
 }
 
 // oneOf is a mistake when a value that is set is not one of those that are allowed.
@@ -289,34 +289,6 @@ func enforcement(c *kubeletv1beta1.KubeletConfiguration) []mistake {
 		case need != "" && !set[need]:
 			mistakes = append(mistakes, mistake{at, fmt.Errorf("needs %s, and the kubelet does not start without it", need)})
 		}
-	}
-
-	return mistakes
-}
-
-func kubeletShutdown(c *kubeletv1beta1.KubeletConfiguration) []mistake {
-	var mistakes []mistake
-
-	whole, critical := c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration
-
-	for field, period := range map[string]time.Duration{"/shutdownGracePeriod": whole, "/shutdownGracePeriodCriticalPods": critical} {
-		if period != 0 && period < time.Second {
-			mistakes = append(mistakes, mistake{field, errors.New("must be 0s, or 1s and more")})
-		}
-	}
-
-	slices.SortFunc(mistakes, func(a, b mistake) int { return strings.Compare(a.field, b.field) })
-
-	if critical > whole {
-		mistakes = append(mistakes, mistake{"/shutdownGracePeriodCriticalPods", errors.New("must not be longer than shutdownGracePeriod, of which it is a part")})
-	}
-
-	if len(c.ShutdownGracePeriodByPodPriority) > 0 && (whole > 0 || critical > 0) {
-		mistakes = append(mistakes, mistake{"/shutdownGracePeriodByPodPriority", errors.New("does not go with shutdownGracePeriod")})
-	}
-
-	if interval := c.ContainerLogMonitorInterval; interval != nil && interval.Duration < 3*time.Second {
-		mistakes = append(mistakes, mistake{"/containerLogMonitorInterval", errors.New("must be 3s or more")})
 	}
 
 	return mistakes

@@ -13,16 +13,10 @@ import (
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 )
 
-// etcdNumbers are the flags of etcd that take a whole number. With anything else etcd does not start, on one member after the other.
-var etcdNumbers = []string{
-	"backend-batch-limit", "election-timeout", "heartbeat-interval", "max-concurrent-streams", "max-request-bytes", "max-snapshots", "max-txn-ops",
-	"max-wals", "quota-backend-bytes", "snapshot-count",
-}
-
 var errAdvertised = errors.New("would have every member of the patch advertise the same address, and the members lose each other: " +
 	"choose among each machine's own addresses with cluster.etcd.advertisedSubnets")
 
-// endangersEtcd refuses what loses data that etcd has confirmed, or lets a change of its members break quorum, and what it does not start with.
+// endangersEtcd refuses what loses data that etcd has confirmed, or lets a change of its members break quorum.
 func endangersEtcd(flag string, values []string) error {
 	is := func(value string) bool { return slices.Contains(values, value) }
 
@@ -41,21 +35,6 @@ func endangersEtcd(flag string, values []string) error {
 		}
 	case "initial-advertise-peer-urls", "advertise-client-urls":
 		return errAdvertised
-	case "auto-compaction-mode":
-		if !is("periodic") && !is("revision") {
-			return fmt.Errorf("is %q, and etcd would not start: use periodic or revision", values)
-		}
-	}
-
-	if !slices.Contains(etcdNumbers, flag) {
-		return nil
-	}
-
-	for _, value := range values {
-		// Less than nothing turns the quota off.
-		if number, err := strconv.ParseInt(value, 10, 64); err != nil || number < 0 && flag != "quota-backend-bytes" {
-			return fmt.Errorf("is %q, and etcd takes a whole number without unit there, or does not start", value)
-		}
 	}
 
 	return nil

@@ -5,9 +5,12 @@ package machineconfig
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +21,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 )
 
 // hostName is what a resolver can be asked for. Underscores are in use, whatever the standard says.
@@ -100,6 +105,7 @@ func (s *shapes) legacyHosts(document *v1alpha1.Config) {
 	machine, cluster := legacyOf([]config.Document{document})
 
 	s.each("/machine/certSANs", machine.MachineCertSANs, isSAN, errSAN)
+	s.legacyServices(machine)
 
 	if settings := machine.MachineNetwork; settings != nil {
 		s.each("/machine/network/nameservers", settings.NameServers, isIP, errAddress)
@@ -187,7 +193,57 @@ func (s *shapes) port(pointer string, port int) {
 
 // registry checks the host that images of a registry begin with. A star stands for all others.
 func (s *shapes) registry(name string) {
-	if host, _, _ := strings.Cut(name, ":"); name != "" && name != "*" && (strings.ContainsAny(name, "/@ ") || !isHost(strings.Trim(host, "[]")) && !strings.HasPrefix(name, "[")) {
+	if name != "" && !isRegistry(name) {
 		s.add("/name", errHostKey)
 	}
+}
+
+// isRegistry tells the host of a registry, with a port if it has one, or the star that stands for all.
+func isRegistry(name string) bool {
+	host, _, _ := strings.Cut(name, ":")
+
+	return name == "*" || !strings.ContainsAny(name, "/@ ") && (isHost(strings.Trim(host, "[]")) || strings.HasPrefix(name, "["))
+}
+
+// legacyServices looks at the registries and at where logs go: a mirror that is no URL is never asked, and a log without a port never sent.
+func (s *shapes) legacyServices(machine *v1alpha1.MachineConfig) {
+	hosts := func(pointer string, names []string) {
+		for _, name := range names {
+			if !isRegistry(name) {
+				s.add(pointer+merge.EscapePointer(name), errHostKey)
+			}
+		}
+	}
+
+	const mirrors, configs = "/machine/registries/mirrors/", "/machine/registries/config/"
+
+	hosts(mirrors, slices.Sorted(maps.Keys(machine.MachineRegistries.RegistryMirrors)))
+	hosts(configs, slices.Sorted(maps.Keys(machine.MachineRegistries.RegistryConfig)))
+
+	for _, name := range slices.Sorted(maps.Keys(machine.MachineRegistries.RegistryMirrors)) {
+		mirror := machine.MachineRegistries.RegistryMirrors[name]
+		if mirror == nil {
+			continue
+		}
+
+		s.each(mirrors+merge.EscapePointer(name)+"/endpoints", mirror.MirrorEndpoints, isWebURL, errWebURL)
+	}
+
+	if machine.MachineLogging == nil {
+		return
+	}
+
+	for i, destination := range machine.MachineLogging.LoggingDestinations {
+		if endpoint := destination.LoggingEndpoint; endpoint != nil && endpoint.URL != nil && endpoint.Host != "" {
+			s.hostPort(fmt.Sprintf("/machine/logging/destinations/%d/endpoint", i), endpoint.Host)
+		}
+	}
+}
+
+var errWebURL = errors.New("is no URL of a registry, and would never be asked: write it with its scheme, https:// or http://, such as https://mirror.example.com:5000")
+
+func isWebURL(text string) bool {
+	parsed, err := url.Parse(text)
+
+	return err == nil && (parsed.Scheme == "https" || parsed.Scheme == "http") && parsed.Host != ""
 }

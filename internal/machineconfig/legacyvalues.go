@@ -82,6 +82,18 @@ func (s *shapes) legacyValues(machine *v1alpha1.MachineConfig, cluster *v1alpha1
 		}
 	}
 
+	if install := machine.MachineInstall; install != nil && install.InstallDisk != "" && !isDevice(install.InstallDisk) {
+		s.add("/machine/install/disk", errors.New("is no device, and Talos would not be installed: write its whole path, such as /dev/sda"))
+	}
+
+	for _, program := range podVolumes(cluster) {
+		for i, volume := range program.volumes {
+			at := fmt.Sprintf("/cluster/%s/extraVolumes/%d", program.field, i)
+			s.wholePath(at+"/hostPath", volume.VolumeHostPath)
+			s.wholePath(at+"/mountPath", volume.VolumeMountPath)
+		}
+	}
+
 	for i, disk := range machine.MachineDisks {
 		s.disk(fmt.Sprintf("/machine/disks/%d", i), disk)
 	}
@@ -112,8 +124,12 @@ func (s *shapes) extraMount(at string, mount v1alpha1.ExtraMount) {
 		return
 	}
 
-	if !path.IsAbs(mount.Source) {
+	switch clean := path.Clean(mount.Source); {
+	case !path.IsAbs(mount.Source):
 		s.add(at+"/source", errors.New("is no whole path, and the kubelet would not start: write it from / on"))
+	case isReadOnly(clean):
+		s.add(at+"/source", fmt.Errorf("%q is neither there nor can Talos make it, since its file system is read-only, and the kubelet would not start: "+
+			"use a directory under /var, such as /var/mnt/data", mount.Source))
 	}
 
 	for i, option := range mount.Options {
@@ -175,5 +191,21 @@ func (s *shapes) variables(document config.Document) {
 		if cluster.SchedulerConfig != nil {
 			look("/cluster/scheduler/env", cluster.SchedulerConfig.EnvConfig, ofPod)
 		}
+	}
+}
+
+// talosRoot are the directories at the root of Talos' file system that have something in them, or can be written to.
+var talosRoot = []string{"bin", "boot", "dev", "etc", "lib", "lib64", "opt", "proc", "root", "run", "sbin", "sys", "system", "tmp", "usr", "var"}
+
+// isReadOnly tells a path at which there is nothing, and at which nothing can be made.
+func isReadOnly(name string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+
+	return first != "" && !strings.HasPrefix(first, ".") && !slices.Contains(talosRoot, first)
+}
+
+func (s *shapes) wholePath(pointer, name string) {
+	if name != "" && !path.IsAbs(name) {
+		s.add(pointer, errors.New("is no whole path: write it from / on"))
 	}
 }

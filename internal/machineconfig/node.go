@@ -73,7 +73,7 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 
 	findings = append(findings, badHostname(merged)...)
 	findings = append(findings, badFiles(merged)...)
-	findings = append(findings, ownArgs(merged)...)
+	findings = append(findings, ownArgs(merged, r.mode().InContainer())...)
 
 	documents := merged.Documents()
 	findings = append(findings, labelFlags(documents)...)
@@ -91,6 +91,7 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	findings = append(findings, r.fromCluster(documents)...)
 	findings = append(findings, foreignPods(documents)...)
 	findings = append(findings, etcdTimes(documents)...)
+	findings = append(findings, r.etcdArgs(documents)...)
 	findings = append(findings, emptyChoices(documents)...)
 	findings = append(findings, tinyVolumes(documents)...)
 	findings = append(findings, deadSelectors(documents)...)

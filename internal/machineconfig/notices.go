@@ -40,6 +40,8 @@ func (r *render) notices(merged *merge.Config) []string {
 
 	notices = append(notices, harmfulMounts(merged.Documents())...)
 	notices = append(notices, r.closedPorts(merged.Documents())...)
+	notices = append(notices, flagTypos(merged.Documents())...)
+	notices = append(notices, r.etcdNotices(merged.Documents())...)
 
 	for _, warning := range r.talosWarnings {
 		// What is older than a document for it is right where the machine's Talos has no such document. OldForms tells the others.

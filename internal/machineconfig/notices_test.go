@@ -41,6 +41,23 @@ func TestNotices(t *testing.T) {
 				"\n---\nmachine: {kubelet: {extraMounts: [{destination: /var/mnt/longhorn, source: /var/mnt/longhorn/, type: bind, options: [bind, rshared, rw]}]}}",
 			want: "Config: /machine/kubelet/extraMounts/0: /var/mnt/longhorn: Talos mounts user volumes below /var/mnt into the kubelet itself",
 		},
+		"typo in a flag": {
+			contract: "v1.14", controlPlane: true, document: document("KubeAPIServerConfig", "extraArgs: {max-request-inflight: '800'}"),
+			want: "KubeAPIServerConfig: /extraArgs/max-request-inflight: is no flag of the program that is known (Kubernetes 1.36), and with one that it does not have it would not start: did you mean max-requests-inflight?",
+		},
+		"legacy typo in a flag": {
+			contract: "v1.13", document: "{machine: {kubelet: {extraArgs: {rotate-server-certificate: 'true'}}}}",
+			want: "Config: /machine/kubelet/extraArgs/rotate-server-certificate: is no flag of the program that is known (Kubernetes 1.36), and with one that it does not have it would not start: did you mean rotate-server-certificates?",
+		},
+		"flag of another release": {contract: "v1.13", controlPlane: true, document: "{cluster: {apiServer: {extraArgs: {flag-of-tomorrow: x}}}}", not: "is no flag"},
+		"flags that are known": {
+			contract: "v1.13", controlPlane: true, not: "is no flag",
+			document: "{cluster: {apiServer: {extraArgs: {event-ttl: 3h}}, controllerManager: {extraArgs: {bind-address: 0.0.0.0}}, scheduler: {extraArgs: {bind-address: 0.0.0.0, leader-elect: 'true'}}, proxy: {extraArgs: {ipvs-strict-arp: 'true', metrics-bind-address: '0.0.0.0:10249'}}}, machine: {kubelet: {extraArgs: {node-labels: a=b, v: '2'}}}}",
+		},
+		"flag that the next etcd has no more": {
+			contract: "v1.13", controlPlane: true, document: "{cluster: {etcd: {extraArgs: {experimental-corrupt-check-time: 4h}}}}",
+			want: "Config: /cluster/etcd/extraArgs/experimental-corrupt-check-time: is no flag of etcd 3.7, which Talos 1.14 runs and which does not start with it: write corrupt-check-time, which both know",
+		},
 		"what Talos warns of":    {contract: "v1.14", document: document("ImageVerificationConfig", "rules: [{image: library/nginx, deny: true}]"), want: "Talos warns: rule 0: imagePattern \"library/nginx\" cannot match any image"},
 		"older forms, which are": {contract: "v1.13", document: "{machine: {files: [{path: /var/a, op: create, content: a, permissions: 0600}]}}", not: "Talos warns"},
 	} {

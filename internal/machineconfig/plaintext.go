@@ -24,6 +24,8 @@ var (
 		"keep the text in a Secret and refer to its key (contentFrom, contentsFrom, and so on: secretKeyRef)")
 	errUserInfo = errors.New("has a user or password in a URL, which would stand in the patch for all to read: " +
 		"remove it; for registries use TalosClusterConfig.spec.registries[].authSecretRef")
+	errRegistryLogin = errors.New("has a password or token for a registry, which would stand in the patch for all to read: " +
+		"use TalosClusterConfig.spec.registries[].authSecretRef, or keep the text in a Secret and refer to its key (contentFrom: secretKeyRef)")
 	errQuery = errors.New("has a token, key or password in the query of a URL, which would stand in the patch for all to read: " +
 		"remove it, and send it as a header from a Secret (extraManifestHeadersFrom, headersFrom: secretKeyRef), or keep the whole text in a Secret " +
 		"where a field beside it refers to one (contentsFrom, manifestFrom, contentFrom, envFrom, and so on)")
@@ -31,6 +33,9 @@ var (
 
 // loginURL is a URL with a password, as it may stand anywhere in a text. A user alone ("ssh://git@host") is harmless there.
 var loginURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:"']*:[^\s/?#@"']+@`)
+
+// registryLogin is a login of a registry in containerd's own config, as it may stand in a file or a customization.
+var registryLogin = regexp.MustCompile(`registry\.configs\.[^\n]*\.auth\][^\[]*?\b(?:password|auth|identitytoken|identity_token)\s*=\s*["'][^"'\n]`)
 
 // privateKey is where a private key in PEM begins, of any sort. In JSON it is the same.
 var privateKey = regexp.MustCompile(`-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY( BLOCK)?-----`)
@@ -102,6 +107,8 @@ func plainSecret(leaf merge.Leaf) error {
 		return errSecretManifest
 	case privateKey.MatchString(text):
 		return errPrivateKey
+	case registryLogin.MatchString(text):
+		return errRegistryLogin
 	default:
 		return nil
 	}
@@ -128,11 +135,11 @@ func hasCredentialQuery(pointer, text string) bool {
 	return merge.HasCredentialQuery(placeholder.ReplaceAllString(text, "="))
 }
 
-// isAuthorization tells the header of a login, in whichever map of headers.
+// isAuthorization tells the header of a login, in whichever map of headers. Most services have one of their own, such as X-Gitlab-Token.
 func isAuthorization(pointer string) bool {
 	parent, name := lastTokens(pointer)
 
-	return strings.HasSuffix(strings.ToLower(parent), "headers") && slices.Contains(credentialHeaders, strings.ToLower(name))
+	return strings.HasSuffix(strings.ToLower(parent), "headers") && (slices.Contains(credentialHeaders, strings.ToLower(name)) || saysSecret(name))
 }
 
 // isAddress tells a field that takes an address, or a list of them.

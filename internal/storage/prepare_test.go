@@ -339,6 +339,7 @@ func TestPrepareRefuses(t *testing.T) {
 		"unknown key source":   {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: "Static"}), want: []string{"spec.volume.encryption.keys[0].source"}},
 		"KMS without endpoint": {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: "KMS"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint"}},
 		"KMS over plain HTTP":  {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: "KMS", KMSEndpoint: "http://kms"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint"}},
+		"token in the query":   {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: "KMS", KMSEndpoint: "https://kms.example.com:4443?token=s3cr3t"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint: must be the address"}},
 		"endpoint without KMS": {spec: keys(bootstrapv1.StorageEncryptionKey{Slot: new(int32(0)), Source: "TPM", KMSEndpoint: "https://kms"}), want: []string{"spec.volume.encryption.keys[0].kmsEndpoint: must not be set with source TPM"}},
 		"directory with everything else": {
 			spec: partition(func(v *bootstrapv1.StorageVolume) {

@@ -195,9 +195,10 @@ func encryptionKey(field string, from bootstrapv1.StorageEncryptionKey) (block.E
 		key.KeyTPM = &block.EncryptionKeyTPM{}
 	case bootstrapv1.StorageEncryptionKeyKMS:
 		endpoint, err := url.Parse(from.KMSEndpoint)
-		if err != nil || endpoint.Host == "" || endpoint.User != nil || (endpoint.Scheme != "https" && endpoint.Scheme != "grpc") {
+		if err != nil || endpoint.Host == "" || endpoint.User != nil || endpoint.RawQuery != "" || endpoint.Fragment != "" ||
+			(endpoint.Scheme != "https" && endpoint.Scheme != "grpc") {
 			// Not quoted: what a user wrongly puts there may be a credential.
-			return key, volumeFault(field+"kmsEndpoint", "must be the address of the service, https:// or grpc://, without credentials")
+			return key, volumeFault(field+"kmsEndpoint", "must be the address of the service, https:// or grpc://, without credentials, ? and #")
 		}
 
 		key.KeyKMS = &block.EncryptionKeyKMS{KMSEndpoint: from.KMSEndpoint}

@@ -79,6 +79,8 @@ func probeScalar(node *yaml.Node, p *plan, secrets *secretNode) error {
 		return at(node, fmt.Errorf("want %s, found %s", forms[p.typ], found(node)))
 	case !p.custom && node.ShortTag() == "!!str" && decodesPlain(node, p.typ):
 		return at(node, fmt.Errorf("want %s, found text: write it without quotes", wanted(p.typ)))
+	case !p.custom && node.ShortTag() == "!!timestamp":
+		return at(node, fmt.Errorf("want %s, found a date: write it in quotation marks", wanted(p.typ)))
 	case !p.custom || node.Kind != yaml.ScalarNode:
 		return at(node, fmt.Errorf("want %s, found %s that is not", wanted(p.typ), found(node)))
 	case p.typ == urlType || p.typ == endpointType:
