@@ -115,7 +115,7 @@ func ownArgs(merged *merge.Config, inContainer bool) []finding {
 
 			switch {
 			case err != nil:
-			case each.isUsual(flag) && !(flag == kernelDefaultsFlag && inContainer):
+			case each.isUsual(flag) && (flag != kernelDefaultsFlag || !inContainer):
 			case slices.Contains(each.own, flag):
 				err = errOwnFlag
 			case each.cluster[flag] != "":

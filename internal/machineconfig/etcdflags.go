@@ -35,6 +35,7 @@ var (
 	etcdSigned    = etcdValue{wholeWithoutUnit, func(value string) bool { _, err := strconv.ParseInt(value, 0, 64); return err == nil }}
 	etcdNumber    = etcdValue{wholeWithoutUnit, func(value string) bool { _, err := strconv.ParseUint(value, 0, 63); return err == nil }}
 	etcdListen    = etcdValue{"URLs with an IP address and a port, such as http://0.0.0.0:2381", listensOn}
+	etcdOrigins   = etcdValue{"* or URLs, such as https://ui.example.com", areOrigins}
 	etcdTLS       = etcdOneOf("TLS1.2", "TLS1.3")
 	etcdRetention = etcdValue{"a number of hours or revisions, or with the mode periodic a duration such as 1h", isRetention}
 	etcdCiphers   = etcdValue{"names of cipher suites, such as TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", isCiphers}
@@ -46,6 +47,18 @@ const wholeWithoutUnit = "a whole number without unit"
 // etcdOneOf is for flags that take one of a few words.
 func etcdOneOf(words ...string) etcdValue {
 	return etcdValue{"one of " + strings.Join(words, ", "), func(value string) bool { return slices.Contains(words, value) }}
+}
+
+// areOrigins tells a list of origins of requests, or the star that stands for all.
+func areOrigins(value string) bool {
+	for each := range strings.SplitSeq(value, ",") {
+		parsed, err := url.Parse(strings.TrimSpace(each))
+		if err != nil || each != "*" && parsed.Host == "" {
+			return false
+		}
+	}
+
+	return true
 }
 
 // listensOn tells a list of URLs that etcd can listen on: it takes no names.
@@ -109,7 +122,7 @@ var etcdFlags = map[string]etcdValue{
 	"bcrypt-cost": etcdNumber, "bootstrap-defrag-threshold-megabytes": etcdNumber,
 	"cipher-suites": etcdCiphers, "client-cert-allowed-hostname": etcdText, "client-crl-file": etcdText,
 	"compact-hash-check-time": etcdDuration, "compaction-batch-limit": etcdNumber, "compaction-sleep-interval": etcdDuration,
-	"corrupt-check-time": etcdDuration, "cors": etcdText,
+	"corrupt-check-time": etcdDuration, "cors": etcdOrigins,
 	"distributed-tracing-address": etcdText, "distributed-tracing-instance-id": etcdText, "distributed-tracing-sampling-rate": etcdNumber,
 	"distributed-tracing-service-name": etcdText, "downgrade-check-time": etcdDuration,
 	"election-timeout": etcdNumber, "enable-distributed-tracing": etcdBoolean, "enable-grpc-gateway": etcdBoolean,

@@ -86,13 +86,7 @@ func (s *shapes) legacyValues(machine *v1alpha1.MachineConfig, cluster *v1alpha1
 		s.add("/machine/install/disk", errors.New("is no device, and Talos would not be installed: write its whole path, such as /dev/sda"))
 	}
 
-	for _, program := range podVolumes(cluster) {
-		for i, volume := range program.volumes {
-			at := fmt.Sprintf("/cluster/%s/extraVolumes/%d", program.field, i)
-			s.wholePath(at+"/hostPath", volume.VolumeHostPath)
-			s.wholePath(at+"/mountPath", volume.VolumeMountPath)
-		}
-	}
+	s.programVolumes(cluster)
 
 	for i, disk := range machine.MachineDisks {
 		s.disk(fmt.Sprintf("/machine/disks/%d", i), disk)
@@ -207,5 +201,16 @@ func isReadOnly(name string) bool {
 func (s *shapes) wholePath(pointer, name string) {
 	if name != "" && !path.IsAbs(name) {
 		s.add(pointer, errors.New("is no whole path: write it from / on"))
+	}
+}
+
+// programVolumes looks at what is mounted into the programs of the control plane.
+func (s *shapes) programVolumes(cluster *v1alpha1.ClusterConfig) {
+	for _, program := range podVolumes(cluster) {
+		for i, volume := range program.volumes {
+			at := fmt.Sprintf("/cluster/%s/extraVolumes/%d", program.field, i)
+			s.wholePath(at+"/hostPath", volume.VolumeHostPath)
+			s.wholePath(at+"/mountPath", volume.VolumeMountPath)
+		}
 	}
 }
