@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -71,7 +72,7 @@ func (p *planner) bootstrapOnce() *Decision {
 		return wait(controlplanev1.PlanWaitingForMachineReason, "Machine %s has not come up: %s", p.live[0].Name, p.live[0].notUp())
 	}
 
-	if d := p.unproven(); d != nil {
+	if d := cmp.Or(p.unproven(), p.unkept()); d != nil {
 		return d
 	}
 
@@ -97,7 +98,7 @@ func (p *planner) callAgain(record BootstrapRecord, complete bool) *Decision {
 			"Machine %s was asked to bootstrap etcd and is starting it; if it still has no etcd data after %s it is asked again", m.Name, minutes(BootstrapWait))
 	}
 
-	if d := p.unproven(); d != nil {
+	if d := cmp.Or(p.unproven(), p.unkept()); d != nil {
 		return d
 	}
 
@@ -220,6 +221,25 @@ func (p *planner) unproven() *Decision {
 	return wait(controlplanev1.PlanBootstrapUnprovenReason,
 		"Etcd is not bootstrapped as long as a machine that has had an address does not say whether it has etcd data. Mend it, or delete its Machine if there is nothing of it: %s",
 		prose.Named(doubtful))
+}
+
+// unkept names the machines that are going and that nothing of ours keeps: with nothing in etcd yet they were let go. As long as such a node
+// runs it joins the etcd that is bootstrapped on another, and takes its vote with it when it goes.
+func (p *planner) unkept() *Decision {
+	var going []string
+
+	for i := range p.Machines {
+		if m := &p.Machines[i]; m.Deletion != nil && !m.Hook {
+			going = append(going, m.Name)
+		}
+	}
+
+	if len(going) == 0 {
+		return nil
+	}
+
+	return wait(controlplanev1.PlanMachineDeletingReason,
+		"Etcd is not bootstrapped as long as a Machine that is being deleted is not gone: its node would join, and its vote would be lost with it: %s", prose.Names(going))
 }
 
 // empty is the node's own word that it has no etcd data.

@@ -21,6 +21,12 @@ func TestBootstrapAgain(t *testing.T) {
 		return func(s *rollout.Snapshot) { s.Machines[0].BootstrapCalled = s.Now.Add(-ago) }
 	}
 
+	going := func(hook bool) func(*rollout.Snapshot) {
+		return func(s *rollout.Snapshot) {
+			s.Machines[1].Hook, s.Machines[1].Deletion = hook, &rollout.Deletion{Since: s.Now, AtHook: hook}
+		}
+	}
+
 	vanished := func(s *rollout.Snapshot) { s.Machines = s.Machines[1:] }
 
 	cases := map[string]struct {
@@ -46,6 +52,9 @@ func TestBootstrapAgain(t *testing.T) {
 		"the machine is gone, removed from the Secret":       {true, false, vanished, "Wait", controlplanev1.PlanBootstrapMachineGoneReason},
 		"the machine is gone, removed from the controlplane": {false, true, vanished, "Wait", controlplanev1.PlanBootstrapMachineGoneReason},
 		"the machine is gone, removed from both":             {false, false, vanished, "RecordBootstrap", controlplanev1.PlanRecordingReason},
+		"another goes, and leaves etcd if it has joined":     {true, true, going(true), "Bootstrap", controlplanev1.PlanBootstrappingReason},
+		"another goes, and nothing keeps it":                 {true, true, going(false), "Wait", controlplanev1.PlanMachineDeletingReason},
+		"no record, another goes, and nothing keeps it":      {false, false, going(false), "Wait", controlplanev1.PlanMachineDeletingReason},
 	}
 
 	for name, tc := range cases {
