@@ -11,6 +11,64 @@ import (
 	"github.com/maesh-dev/ichor/internal/rollout"
 )
 
+// TestGoesBesideBootstrap is about cp02, which is at its hook while etcd is to be bootstrapped on cp01.
+func TestGoesBesideBootstrap(t *testing.T) {
+	t.Parallel()
+
+	silent := func(i int) func(*rollout.Snapshot) {
+		return func(s *rollout.Snapshot) { s.Machines[i].Etcd = etcd.View{Problem: "no answer"} }
+	}
+
+	called := func(s *rollout.Snapshot) { s.Machines[0].BootstrapCalled = s.Now.Add(-time.Minute) }
+	deleted := func(s *rollout.Snapshot) { s.Machines[0].Deletion = &rollout.Deletion{Since: s.Now, AtHook: true} }
+
+	cases := map[string]struct {
+		recorded bool
+		changes  []func(*rollout.Snapshot)
+		released string
+	}{
+		"nothing is recorded yet":        {false, nil, ""},
+		"about to be called":             {true, nil, ""},
+		"called":                         {true, []func(*rollout.Snapshot){called}, ""},
+		"called, and it is silent since": {true, []func(*rollout.Snapshot){called, silent(1)}, ""},
+		"it is what the call waits for":  {true, []func(*rollout.Snapshot){silent(1)}, "cp02"},
+		"both are silent and go":         {false, []func(*rollout.Snapshot){silent(0), silent(1), deleted}, "cp01"},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := settled(2)
+			uninitialized(&s)
+
+			if mark := (rollout.BootstrapMark{Set: true, Record: rollout.BootstrapRecord{Machine: "cp01"}}); tc.recorded {
+				s.ControlPlane.Bootstrap, s.ControlPlane.BundleBootstrap = mark, mark
+			}
+
+			for i := range s.Machines {
+				strange(&s, i)
+				s.Machines[i].AddressRecorded = true
+			}
+
+			s.Machines[1].Deletion = &rollout.Deletion{Since: s.Now, AtHook: true}
+			for _, change := range tc.changes {
+				change(&s)
+			}
+
+			released := ""
+			d := rollout.Plan(s)
+			if hook, ok := d.Action.(rollout.ReleaseHook); ok {
+				released = hook.Machine
+			}
+
+			if released != tc.released {
+				t.Errorf("%q is let go, want %q: %s: %s", released, tc.released, d.Reason, d.Message)
+			}
+		})
+	}
+}
+
 // TestBootstrapAgain is about two machines without etcd data, and a record that names cp01 in one place or both.
 //
 // contract: etcd is bootstrapped once, whatever of status is lost.

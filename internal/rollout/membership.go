@@ -93,11 +93,29 @@ func (p *planner) leaveOne(m *Machine) *Decision {
 }
 
 // nothingToLeave is true before the control plane is initialized when no other machine can have a member of the same etcd: each says that it
-// has no data, or never had an address.
+// has no data, or never had an address. One that is going too and does not answer is none that anybody counts on, or neither would ever go.
 func (p *planner) nothingToLeave(m *Machine) bool {
-	return !p.initialized && len(p.etcd.Members) <= 1 && !slices.ContainsFunc(p.Machines, func(other Machine) bool {
-		return other.Name != m.Name && other.HadAddress && !other.empty()
+	return !p.initialized && !p.bootstrapsBeside(m) && len(p.etcd.Members) <= 1 && !slices.ContainsFunc(p.Machines, func(other Machine) bool {
+		return other.Name != m.Name && other.HadAddress && !other.empty() && (other.Deletion == nil || other.Etcd.Answered)
 	})
+}
+
+// bootstrapsBeside tells whether etcd is being bootstrapped on another machine, or is about to be. A node that was let go would join it, and
+// take its vote with it when it goes: it is kept, and leaves when there is an etcd. What the bootstrap waits for may go.
+func (p *planner) bootstrapsBeside(m *Machine) bool {
+	record, _ := p.record()
+	if record == nil || record.Machine == m.Name {
+		return false
+	}
+
+	first := p.machine(record.Machine)
+	if first == nil || first.Deletion != nil {
+		return false
+	}
+
+	asked := !first.BootstrapCalled.IsZero() && p.Now.Before(first.BootstrapCalled.Add(BootstrapWait))
+
+	return asked || p.unproven() == nil && first.empty()
 }
 
 // removeMember has a member leave, or removes it by its ID when its node cannot.
