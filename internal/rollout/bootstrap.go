@@ -239,7 +239,7 @@ func (p *planner) unkept() *Decision {
 	}
 
 	return wait(controlplanev1.PlanMachineDeletingReason,
-		"Etcd is not bootstrapped as long as a Machine that is being deleted is not gone: its node would join, and its vote would be lost with it: %s", prose.Names(going))
+		"Etcd is not bootstrapped as long as a Machine that is being deleted is not gone: its node would join, and its vote would be lost with it. Its condition Deleting says what it waits for: %s", prose.Names(going))
 }
 
 // empty is the node's own word that it has no etcd data.
