@@ -9,24 +9,17 @@ import (
 	"strings"
 )
 
-// bootstrapCall is a call in a transcript: the node, and how it ended.
-var bootstrapCall = regexp.MustCompile(`^(\S+): Bootstrap\b.* by \S+: (\w+)$`)
+// bootstrapCall is a call in a transcript, with the node.
+var bootstrapCall = regexp.MustCompile(`^(\S+): Bootstrap\b.* by \S+: \w+$`)
 
-// checkBootstrap reads the transcript: of all calls one may have had an effect, and all are of one node. A second call on another
-// node would make a second cluster, whether it got through or not.
+// checkBootstrap counts what calls have had an effect: one may. A node that goes down forgets what it has answered, and may be called again. All
+// calls are of one node: one on another would make a second cluster, whether it got through or not.
 func (w *Watch) checkBootstrap() {
-	made, called := 0, map[string]bool{}
+	made, called := w.options.Bootstraps(), map[string]bool{}
 
 	for line := range strings.Lines(w.options.Transcript()) {
-		call := bootstrapCall.FindStringSubmatch(strings.TrimSpace(line))
-		if call == nil {
-			continue
-		}
-
-		called[call[1]] = true
-
-		if call[2] == "OK" {
-			made++
+		if call := bootstrapCall.FindStringSubmatch(strings.TrimSpace(line)); call != nil {
+			called[call[1]] = true
 		}
 	}
 

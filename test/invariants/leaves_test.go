@@ -53,7 +53,7 @@ func TestLeaves(t *testing.T) {
 			c := newCluster(t, "cp1", "cp2", "cp3")
 			watch := invariants.Start(t.Context(), invariants.Options{
 				Client:    fake.NewClientBuilder().WithScheme(harness.NewScheme()).WithObjects(client.Object(test.machine)).Build(),
-				Namespace: "ns", Nodes: c.Nodes, Transcript: c.Transcript,
+				Namespace: "ns", Nodes: c.Nodes, Transcript: c.Transcript, Bootstraps: c.Bootstraps,
 			})
 			t.Cleanup(watch.Stop)
 			c.Expect(watch.Check(t.Context())).To(Succeed())
@@ -114,7 +114,7 @@ func TestNodes(t *testing.T) {
 			g.Expect(os.WriteFile(log, []byte(test.log), 0o600)).To(Succeed())
 
 			watch := invariants.Start(t.Context(), invariants.Options{
-				Nodes: func() []*talossim.Node { return nil }, Transcript: func() string { return "" },
+				Nodes: func() []*talossim.Node { return nil }, Transcript: func() string { return "" }, Bootstraps: func() int { return 0 },
 				AuditLogs: func() ([]string, error) { return []string{log, log + ".gone"}, nil },
 			})
 			defer watch.Stop()

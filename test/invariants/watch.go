@@ -26,7 +26,7 @@ const (
 	// Disturbances: no more nodes that have been ready are not, than are allowed. See election.
 	Disturbances Invariant = "disturbances"
 
-	// Bootstrap of etcd is called once, and on one node alone.
+	// Bootstrap of etcd has an effect once, and is called on one node alone.
 	Bootstrap Invariant = "bootstrap"
 
 	// Hooks: a Machine of a control plane has the hook that keeps its infrastructure, from birth.
@@ -66,6 +66,9 @@ type Options struct {
 
 	// Transcript is what happened to them, as talossim tells it.
 	Transcript func() string
+
+	// Bootstraps is how many etcd clusters they have made, those that are gone included.
+	Bootstraps func() int
 
 	// AuditLogs are the files in which the cluster's own API servers note their requests. Nil: Nodes is not looked at.
 	AuditLogs func() ([]string, error)

@@ -56,7 +56,7 @@ func newCluster(t *testing.T, names ...string) *cluster {
 	c.bootstrap(0)
 	c.settle()
 
-	c.watch = invariants.Start(t.Context(), invariants.Options{Nodes: c.Nodes, Transcript: c.Transcript})
+	c.watch = invariants.Start(t.Context(), invariants.Options{Nodes: c.Nodes, Transcript: c.Transcript, Bootstraps: c.Bootstraps})
 	t.Cleanup(c.watch.Stop)
 	c.Expect(c.watch.Check(t.Context())).To(Succeed())
 
@@ -212,6 +212,9 @@ func TestTwoClusters(t *testing.T) {
 
 	broken := c.broken()
 	c.Expect(broken).To(HaveKeyWithValue(invariants.Bootstrap, ContainSubstring("several nodes were told to bootstrap etcd: cp1, cp2")))
+
+	// The node has answered, and makes its cluster some moments later.
+	c.Eventually(func() error { return c.watch.Check(t.Context()) }).Should(MatchError(ContainSubstring("etcd was bootstrapped 2 times")))
 }
 
 // machineOf is a Machine of a control plane.
@@ -244,7 +247,7 @@ func TestHooks(t *testing.T) {
 			seen := make(chan struct{}, 1)
 			watch := invariants.Start(t.Context(), invariants.Options{
 				Client: &watchedClient{WithWatch: c, watched: seen}, Namespace: "ns",
-				Nodes: func() []*talossim.Node { return nil }, Transcript: func() string { return "" },
+				Nodes: func() []*talossim.Node { return nil }, Transcript: func() string { return "" }, Bootstraps: func() int { return 0 },
 			})
 
 			defer watch.Stop()

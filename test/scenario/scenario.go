@@ -65,8 +65,8 @@ func (s *Suite) New(t *testing.T) *Scenario {
 	c.Namespace = namespace.Name
 
 	c.Watch = invariants.Start(c.Ctx, invariants.Options{
-		Client: s.watching, Namespace: c.Namespace, Nodes: c.nodes, Transcript: c.transcript, AuditLogs: c.auditLogs,
-		Search: s.search,
+		Client: s.watching, Namespace: c.Namespace, Nodes: c.nodes, Transcript: c.transcript, Bootstraps: c.bootstraps,
+		AuditLogs: c.auditLogs, Search: s.search,
 	})
 	t.Cleanup(c.Watch.Stop)
 
@@ -104,6 +104,14 @@ func (s *Scenario) auditLogs() ([]string, error) {
 	}
 
 	return nil, nil
+}
+
+func (s *Scenario) bootstraps() int {
+	if world := s.World(); world != nil {
+		return world.Bootstraps()
+	}
+
+	return 0
 }
 
 func (s *Scenario) transcript() string {

@@ -26,7 +26,11 @@ func (b *boot) bootstrapEtcd(etcd etcdMember) {
 		select {
 		case <-time.After(bootstrapDelay):
 			if !etcd.exists() {
-				b.node.fail(etcd.bootstrap(b.ctx))
+				err := etcd.bootstrap(b.ctx)
+				b.node.fail(err)
+				if err == nil {
+					b.node.world.bootstraps.Add(1)
+				}
 			}
 		case <-b.ctx.Done():
 		}
@@ -36,6 +40,10 @@ func (b *boot) bootstrapEtcd(etcd etcdMember) {
 		b.publish()
 	})
 }
+
+// Bootstraps is how many etcd clusters the machines have made, those that are gone included. More calls of Bootstrap may have been answered: one
+// is forgotten by a node that goes down before it has done it, and one that comes again meanwhile has no effect.
+func (w *World) Bootstraps() int { return int(w.bootstraps.Load()) }
 
 // awaitBootstrap waits until what Bootstrap has begun is done.
 func (b *boot) awaitBootstrap(ctx context.Context) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,6 +62,8 @@ type World struct {
 	temporary bool
 
 	transcript transcript
+	// bootstraps counts the etcd clusters that were made.
+	bootstraps atomic.Int64
 
 	mu    sync.Mutex
 	nodes []*Node
