@@ -22,6 +22,8 @@ SEEDS ?= 5
 TURMOIL ?= 3m
 # How many control-plane machines make demo begins with: 1 or 3.
 DEMO_CONTROL_PLANES ?= 1
+# How many lives of a control plane make test-long draws.
+LIVES ?= 200
 # How long each fuzz target runs.
 FUZZTIME ?= 1m
 # The infrastructure provider of make test-e2e, and how many Machines its MachineDeployment has.
@@ -175,6 +177,7 @@ test-unit: ## Tests that need no test tools, with the race detector: the inner l
 test-long: test-tools ## Tests that find more the longer they run: managers killed at random for TURMOIL, with SEEDS seeds; control planes with real etcd members
 	go test -count=1 -timeout 0 -v ./test/rivals -turmoil $(TURMOIL) -seeds $(SEEDS)
 	go test -count=1 -timeout 0 -v ./test/controlplane -long
+	go test -count=1 -timeout 0 ./controlplane/reconcilers/taloscontrolplane -run BootstrapOnce -lives $(LIVES)
 
 .PHONY: test-tools
 test-tools: ## Build the real API server, etcd and CAPI that the tests run (cached; some minutes at first)
