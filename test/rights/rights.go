@@ -4,9 +4,12 @@ package rights
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,9 +37,28 @@ func (r Right) String() string {
 	return fmt.Sprintf("%s %s in %s", r.Verb, what, where)
 }
 
+// needed are the verbs that a request shows the need of.
+func needed(request harness.Request) []string {
+	verbs := []string{request.Verb}
+
+	switch uri, err := url.ParseRequestURI(request.URI); {
+	case request.Verb == "patch" && request.Code == http.StatusCreated:
+		// An apply that makes an object needs the right to create it, too.
+		verbs = append(verbs, "create")
+	case request.Verb == "watch" && err == nil && uri.Query().Get("sendInitialEvents") == "true":
+		// It streams what a list would have. Where an API server does not do that, who watches lists.
+		verbs = append(verbs, "list")
+	case request.Verb == "create" && request.Group == eventsv1.GroupName && request.Resource == "events":
+		// An event that comes again is patched, to count. Whether one does while somebody looks is a matter of time.
+		verbs = append(verbs, "patch")
+	}
+
+	return verbs
+}
+
 // grants says whether a request has needed the right.
 func (r Right) grants(request harness.Request) bool {
-	if request.Forbidden() || r.Verb != request.Verb {
+	if request.Forbidden() || !slices.Contains(needed(request), r.Verb) {
 		return false
 	}
 

@@ -91,3 +91,31 @@ func TestCompare(t *testing.T) {
 	g.Expect(Compare([]Right{secrets, healthz, one}, requests[4:6])).To(Equal([]string{"unused: get configmaps. one in namespace system"}))
 	g.Expect(Compare([]Right{secrets, healthz}, requests[4:6])).To(BeEmpty())
 }
+
+// Some requests show the need of more than their own verb.
+func TestNeeded(t *testing.T) {
+	tests := map[string]struct {
+		request harness.Request
+		want    []string
+	}{
+		"an apply that makes an object": {harness.Request{Verb: "patch", Code: 201}, []string{"patch", "create"}},
+		"a patch":                       {harness.Request{Verb: "patch", Code: 200}, []string{"patch"}},
+		"a watch that lists":            {harness.Request{Verb: "watch", URI: "/api/v1/pods?sendInitialEvents=true&watch=true"}, []string{"watch", "list"}},
+		"a watch":                       {harness.Request{Verb: "watch", URI: "/api/v1/pods?watch=true"}, []string{"watch"}},
+		"a watch from now on":           {harness.Request{Verb: "watch", URI: "/api/v1/pods?sendInitialEvents=false&watch=true"}, []string{"watch"}},
+		"an event":                      {harness.Request{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 201}, []string{"create", "patch"}},
+		"another object":                {harness.Request{Verb: "create", Group: "a.example.com", Resource: "events", Code: 201}, []string{"create"}},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(needed(test.request)).To(Equal(test.want))
+
+			for _, verb := range test.want {
+				right := Right{Group: test.request.Group, Resource: test.request.Resource, Verb: verb}
+				g.Expect(Compare([]Right{right}, []harness.Request{test.request})).To(BeEmpty())
+			}
+		})
+	}
+}

@@ -35,7 +35,7 @@ import (
 // +kubebuilder:rbac:groups=controlplane.ichor.maesh.dev,resources=taloscontrolplanes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=controlplane.ichor.maesh.dev,resources=taloscontrolplanes/status,verbs=patch
 // +kubebuilder:rbac:groups=controlplane.ichor.maesh.dev,resources=taloscontrolplanes/finalizers,verbs=update
-// +kubebuilder:rbac:groups=bootstrap.ichor.maesh.dev,resources=talosconfigs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=bootstrap.ichor.maesh.dev,resources=talosconfigs,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=bootstrap.ichor.maesh.dev,resources=talosclusterconfigs,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinepools,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
