@@ -160,7 +160,8 @@ func wrongAlone(document config.Document) []finding {
 	findings = append(findings, labelFlags(documents)...)
 	findings = append(findings, ownMounts(documents)...)
 
-	return append(findings, illFormed(documents)...)
+	// Where the machine runs is not known here: a container may have any file of its host.
+	return append(findings, illFormed(documents, false)...)
 }
 
 // maxEntries is how many entries at fault are found in one map. Nobody mends more than that before trying again.

@@ -82,9 +82,9 @@ func embeddedIn(documents []config.Document) []embedded {
 
 		switch typed := document.(type) {
 		case *v1alpha1.Config:
-			addLegacy(typed, add)
+			addLegacy(typed, kubeletCheck(documents), add)
 		case *k8s.KubeletConfigV1Alpha1:
-			add("/config", typed.KubeletConfig.Object, checkKubelet)
+			add("/config", typed.KubeletConfig.Object, kubeletCheck(documents))
 		case *k8s.KubeSchedulerConfigV1Alpha1:
 			add("/config", typed.PodConfig.Object, checkScheduler)
 		case *k8s.KubeProxyConfigV1Alpha1:
@@ -107,9 +107,9 @@ func embeddedIn(documents []config.Document) []embedded {
 	return all
 }
 
-func addLegacy(document *v1alpha1.Config, add func(string, map[string]any, func(map[string]any) []mistake)) {
+func addLegacy(document *v1alpha1.Config, kubelet func(map[string]any) []mistake, add func(string, map[string]any, func(map[string]any) []mistake)) {
 	if machine := document.MachineConfig; machine != nil && machine.MachineKubelet != nil {
-		add("/machine/kubelet/extraConfig", machine.MachineKubelet.KubeletExtraConfig.Object, checkKubelet)
+		add("/machine/kubelet/extraConfig", machine.MachineKubelet.KubeletExtraConfig.Object, kubelet)
 		add("/machine/kubelet/credentialProviderConfig", machine.MachineKubelet.KubeletCredentialProviderConfig.Object, checkCredentialProviders)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -24,20 +25,62 @@ import (
 // kubeletRules are what the kubelet checks at its start, of what can be known without the machine. No library of Kubernetes has them.
 // The fields that Talos sets itself are machinery's to refuse.
 var kubeletRules = []func(*kubeletv1beta1.KubeletConfiguration) []mistake{
-	kubeletPolicies, kubeletRanges, kubeletImages, kubeletEviction, kubeletReservations, kubeletDurations, kubeletNames, kubeletManagers, kubeletTaints,
+	kubeletPolicies, kubeletRanges, kubeletImages, kubeletEviction, kubeletReservations, kubeletDurations, kubeletNames, kubeletTaints,
 }
 
-func checkKubelet(object map[string]any) []mistake {
-	configuration, mistakes := decodeEmbedded[kubeletv1beta1.KubeletConfiguration](object)
-	if configuration == nil {
-		return mistakes
+// kubeletFlagRules are those about several fields, with the flags of the kubelet that go before one of these fields. Where there is such a
+// flag, the config alone does not say whether the kubelet starts.
+var kubeletFlagRules = []struct {
+	rule  func(*kubeletv1beta1.KubeletConfiguration) []mistake
+	flags []string
+}{
+	{kubeletManagers, []string{
+		"cpu-manager-policy", "cpu-manager-policy-options", "eviction-hard", "kube-reserved", "memory-manager-policy", "reserved-cpus", "reserved-memory",
+		"system-reserved",
+	}},
+	{kubeletCgroups, []string{"cgroups-per-qos", "enforce-node-allocatable"}},
+}
+
+// kubeletCheck looks at the config of the kubelet beside its flags.
+func kubeletCheck(documents []config.Document) func(map[string]any) []mistake {
+	return func(object map[string]any) []mistake {
+		configuration, mistakes := decodeEmbedded[kubeletv1beta1.KubeletConfiguration](object)
+		if configuration == nil {
+			return mistakes
+		}
+
+		for _, rule := range kubeletRules {
+			mistakes = append(mistakes, rule(configuration)...)
+		}
+
+		isFlag := kubeletFlags(documents)
+
+		for _, each := range kubeletFlagRules {
+			if !slices.ContainsFunc(each.flags, isFlag) {
+				mistakes = append(mistakes, each.rule(configuration)...)
+			}
+		}
+
+		return append(mistakes, kubeletShutdown(configuration, func(field string) bool { _, set := object[field]; return set })...)
+	}
+}
+
+// kubeletFlags tells the flags that the config gives to the kubelet, in either layout.
+func kubeletFlags(documents []config.Document) func(string) bool {
+	set := map[string]bool{}
+
+	for flag := range kubeletProgram.legacy(legacyOf(documents)) {
+		set[flag] = true
 	}
 
-	for _, rule := range kubeletRules {
-		mistakes = append(mistakes, rule(configuration)...)
+	for _, document := range documents {
+		args, _ := kubeletProgram.modern(document)
+		for flag := range args {
+			set[flag] = true
+		}
 	}
 
-	return append(mistakes, kubeletShutdown(configuration, func(field string) bool { _, set := object[field]; return set })...)
+	return func(flag string) bool { return set[flag] }
 }
 
 // oneOf is a mistake when a value that is set is not one of those that are allowed.
@@ -65,6 +108,10 @@ func kubeletPolicies(c *kubeletv1beta1.KubeletConfiguration) []mistake {
 
 	if c.RunOnce {
 		mistakes = append(mistakes, mistake{"/runOnce", errors.New("the kubelet no longer has this mode: remove it")})
+	}
+
+	if ptr.Deref(c.EnableSystemLogQuery, false) && !ptr.Deref(c.EnableSystemLogHandler, true) {
+		mistakes = append(mistakes, mistake{"/enableSystemLogQuery", errors.New("needs enableSystemLogHandler")})
 	}
 
 	return mistakes

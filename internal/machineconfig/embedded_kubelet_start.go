@@ -167,10 +167,13 @@ func isNamespaced(name string) bool {
 	}, prefix)
 }
 
+// oldCiphers are names that crypto/tls has given up, and that the kubelet and etcd still take.
+var oldCiphers = []string{"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305"}
+
 func isCipher(name string) bool {
 	is := func(suite *tls.CipherSuite) bool { return suite.Name == name }
 
-	return slices.ContainsFunc(tls.CipherSuites(), is) || slices.ContainsFunc(tls.InsecureCipherSuites(), is)
+	return slices.Contains(oldCiphers, name) || slices.ContainsFunc(tls.CipherSuites(), is) || slices.ContainsFunc(tls.InsecureCipherSuites(), is)
 }
 
 // kubeletManagers looks at what the managers of CPUs and memory ask for before they start.
@@ -185,7 +188,12 @@ func kubeletManagers(c *kubeletv1beta1.KubeletConfiguration) []mistake {
 		mistakes = append(mistakes, mistake{"/cpuManagerPolicyOptions", errors.New("needs cpuManagerPolicy static, and the kubelet does not start without it")})
 	}
 
-	mistakes = append(mistakes, reservedMemory(c)...)
+	return append(mistakes, reservedMemory(c)...)
+}
+
+// kubeletCgroups looks at which cgroups the kubelet makes, and which limits of them it keeps.
+func kubeletCgroups(c *kubeletv1beta1.KubeletConfiguration) []mistake {
+	var mistakes []mistake
 
 	if !ptr.Deref(c.CgroupsPerQOS, true) && !slices.Equal(c.EnforceNodeAllocatable, []string{"none"}) && (c.EnforceNodeAllocatable == nil || len(c.EnforceNodeAllocatable) > 0) {
 		mistakes = append(mistakes, mistake{"/cgroupsPerQOS", errors.New("may be false with enforceNodeAllocatable: [none] alone")})
@@ -195,10 +203,6 @@ func kubeletManagers(c *kubeletv1beta1.KubeletConfiguration) []mistake {
 		if slices.Contains(c.EnforceNodeAllocatable, sort) && slices.Contains(c.EnforceNodeAllocatable, sort+"-compressible") {
 			mistakes = append(mistakes, mistake{"/enforceNodeAllocatable", fmt.Errorf("has %s and %s-compressible: remove one", sort, sort)})
 		}
-	}
-
-	if ptr.Deref(c.EnableSystemLogQuery, false) && !ptr.Deref(c.EnableSystemLogHandler, true) {
-		mistakes = append(mistakes, mistake{"/enableSystemLogQuery", errors.New("needs enableSystemLogHandler")})
 	}
 
 	return mistakes
@@ -274,9 +278,9 @@ func memoryToReserve(c *kubeletv1beta1.KubeletConfiguration) (resource.Quantity,
 		return sum, false
 	}
 
-	eviction := usualEviction
-	if len(c.EvictionHard) > 0 {
-		eviction = c.EvictionHard["memory.available"]
+	eviction, set := c.EvictionHard["memory.available"]
+	if !set && (len(c.EvictionHard) == 0 || ptr.Deref(c.MergeDefaultEvictionSettings, false)) {
+		eviction = usualEviction
 	}
 
 	for _, value := range []string{c.SystemReserved["memory"], c.KubeReserved["memory"], eviction} {

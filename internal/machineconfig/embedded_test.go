@@ -153,6 +153,10 @@ var wrongKubelet = map[string]struct{ config, field, says string }{
 	"sum of memory": {
 		"{memoryManagerPolicy: Static, systemReserved: {memory: 512Mi}, reservedMemory: [{numaNode: 0, limits: {memory: 10Gi}}]}", "/reservedMemory", "has 10Gi of memory, and must have 612Mi",
 	},
+	"static memory, usual eviction": {
+		"{memoryManagerPolicy: Static, mergeDefaultEvictionSettings: true, systemReserved: {memory: 512Mi}, evictionHard: {nodefs.available: 5%}, " +
+			"reservedMemory: [{numaNode: 0, limits: {memory: 512Mi}}]}", "/reservedMemory", "has 512Mi of memory, and must have 612Mi",
+	},
 	"reserved CPU of a node": {"{reservedMemory: [{numaNode: 0, limits: {cpu: '1'}}]}", "/reservedMemory/0/limits/cpu", "cannot be reserved"},
 	"no cgroups":             {"{cgroupsPerQOS: false}", "/cgroupsPerQOS", "[none] alone"},
 	"both enforcements":      {"{enforceNodeAllocatable: [kube-reserved, kube-reserved-compressible], kubeReservedCgroup: /kube}", "/enforceNodeAllocatable", "remove one"},
@@ -232,6 +236,10 @@ func TestRightEmbedded(t *testing.T) {
 		"shutdown":      {"kubelet", "{shutdownGracePeriod: 60s, shutdownGracePeriodCriticalPods: 10s}"},
 		"critical pods": {"kubelet", "{shutdownGracePeriodCriticalPods: 15s}"},
 		"by priority":   {"kubelet", "{shutdownGracePeriod: 0s, shutdownGracePeriodCriticalPods: 0s, shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 20}]}"},
+		"memory of a node, usual eviction": {"kubelet", "{memoryManagerPolicy: Static, mergeDefaultEvictionSettings: true, systemReserved: {memory: 512Mi}, " +
+			"evictionHard: {nodefs.available: 5%}, reservedMemory: [{numaNode: 0, limits: {memory: 612Mi}}]}"},
+		"memory of a node, no eviction": {"kubelet", "{memoryManagerPolicy: Static, systemReserved: {memory: 512Mi}, evictionHard: {nodefs.available: 5%}, " +
+			"reservedMemory: [{numaNode: 0, limits: {memory: 512Mi}}]}"},
 		"memory of a node": {"kubelet", "{memoryManagerPolicy: Static, kubeReserved: {memory: 512Mi}, systemReserved: {memory: 512Mi, cpu: 100m}, evictionHard: {memory.available: 100Mi}, " +
 			"reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}, {numaNode: 1, limits: {memory: 100Mi, hugepages-2Mi: 1Gi}}]}"},
 		"without cgroups":    {"kubelet", "{cgroupsPerQOS: false, enforceNodeAllocatable: [none]}"},
@@ -318,6 +326,42 @@ func TestDoubles(t *testing.T) {
 
 			if err := renderTalos(t, tc.contract, tc.document); err == nil || !strings.HasPrefix(err.Error(), bad+"spec.documents[0]: "+tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestKubeletFlagsGoBefore has configs of the kubelet that are wrong by themselves, and right with the flags beside them.
+func TestKubeletFlagsGoBefore(t *testing.T) {
+	t.Parallel()
+
+	const pinned, memory, cgroups = "cpuManagerPolicy: static, systemReserved: {memory: 1Gi}", "memoryManagerPolicy: Static", "cgroupsPerQOS: false"
+
+	for _, tc := range []struct{ config, flag string }{
+		{pinned, "reserved-cpus: 0-1"},
+		{pinned, "system-reserved: 'cpu=500m,memory=1Gi'"},
+		{pinned, "kube-reserved: cpu=500m"},
+		{pinned, "cpu-manager-policy: none"},
+		{"cpuManagerPolicyOptions: {full-pcpus-only: 'true'}", "cpu-manager-policy: static"},
+		{memory, "reserved-memory: '0:memory=1Gi'"},
+		{memory, "memory-manager-policy: None"},
+		{memory + ", systemReserved: {memory: 512Mi}, reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]", "eviction-hard: memory.available<512Mi"},
+		{cgroups, "enforce-node-allocatable: none"},
+	} {
+		t.Run(tc.flag, func(t *testing.T) {
+			t.Parallel()
+
+			for contract, form := range map[string]string{
+				"v1.14": "{apiVersion: v1alpha1, kind: KubeletConfig, config: {%s}, extraArgs: {%s}}",
+				"v1.13": "{machine: {kubelet: {extraConfig: {%s}, extraArgs: {%s}}}}",
+			} {
+				if err := renderTalos(t, contract, fmt.Sprintf(form, tc.config, tc.flag)); err != nil {
+					t.Errorf("%s: %v", contract, err)
+				}
+
+				if err := renderTalos(t, contract, fmt.Sprintf(form, tc.config, "v: '2'")); err == nil {
+					t.Errorf("%s: passes without the flag", contract)
+				}
 			}
 		})
 	}

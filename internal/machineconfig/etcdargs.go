@@ -16,9 +16,14 @@ import (
 var errAdvertised = errors.New("would have every member of the patch advertise the same address, and the members lose each other: " +
 	"choose among each machine's own addresses with cluster.etcd.advertisedSubnets")
 
-// endangersEtcd refuses what loses data that etcd has confirmed, or lets a change of its members break quorum.
+// endangersEtcd refuses what loses data that etcd has confirmed, lets a change of its members break quorum, or keeps etcd from starting on
+// every Talos.
 func endangersEtcd(flag string, values []string) error {
 	is := func(value string) bool { return slices.Contains(values, value) }
+
+	if slices.Contains(ownOfOldTalos, flag) {
+		return errOwnEtcdFlag
+	}
 
 	switch flag {
 	case "unsafe-no-fsync":

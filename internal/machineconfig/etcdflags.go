@@ -17,7 +17,6 @@ import (
 
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 	"github.com/maesh-dev/ichor/internal/suggest"
-	"github.com/maesh-dev/ichor/internal/version"
 )
 
 // etcdValue says what a flag of etcd takes, and whether a value is of that sort.
@@ -35,7 +34,8 @@ var (
 	etcdSigned    = etcdValue{wholeWithoutUnit, func(value string) bool { _, err := strconv.ParseInt(value, 0, 64); return err == nil }}
 	etcdNumber    = etcdValue{wholeWithoutUnit, func(value string) bool { _, err := strconv.ParseUint(value, 0, 63); return err == nil }}
 	etcdListen    = etcdValue{"URLs with an IP address and a port, such as http://0.0.0.0:2381", listensOn}
-	etcdOrigins   = etcdValue{"* or URLs, such as https://ui.example.com", areOrigins}
+	etcdOrigins   = etcdValue{"* alone, or URLs with a port and no path, such as https://ui.example.com:443", areOrigins}
+	etcdLevels    = etcdValue{"one of " + strings.Join(etcdLogLevels, ", "), isLevel}
 	etcdTLS       = etcdOneOf("TLS1.2", "TLS1.3")
 	etcdRetention = etcdValue{"a number of hours or revisions, or with the mode periodic a duration such as 1h", isRetention}
 	etcdCiphers   = etcdValue{"names of cipher suites, such as TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", isCiphers}
@@ -49,17 +49,32 @@ func etcdOneOf(words ...string) etcdValue {
 	return etcdValue{"one of " + strings.Join(words, ", "), func(value string) bool { return slices.Contains(words, value) }}
 }
 
-// areOrigins tells a list of origins of requests, or the star that stands for all.
+// areOrigins tells a list of origins of requests, or the star that stands for all. etcd reads them as it reads addresses, port and all.
 func areOrigins(value string) bool {
-	for each := range strings.SplitSeq(value, ",") {
-		parsed, err := url.Parse(strings.TrimSpace(each))
-		if err != nil || each != "*" && parsed.Host == "" {
-			return false
-		}
+	return value == "*" || !slices.ContainsFunc(strings.Split(value, ","), isNoOrigin)
+}
+
+func isNoOrigin(origin string) bool {
+	parsed, err := url.Parse(strings.TrimSpace(origin))
+	if err != nil {
+		return true
 	}
 
-	return true
+	switch parsed.Scheme {
+	case "unix", "unixs":
+		return false
+	case "http", "https":
+		_, _, err = net.SplitHostPort(parsed.Host)
+
+		return err != nil || parsed.Path != ""
+	default:
+		return true
+	}
 }
+
+var etcdLogLevels = []string{"debug", "info", "warn", "error", "panic", "fatal"}
+
+func isLevel(value string) bool { return slices.Contains(etcdLogLevels, strings.ToLower(value)) }
 
 // listensOn tells a list of URLs that etcd can listen on: it takes no names.
 func listensOn(value string) bool {
@@ -91,17 +106,14 @@ func isCiphers(value string) bool {
 	return true
 }
 
-// etcdGates are the feature gates of etcd 3.6 and 3.7.
+// etcdGates are the feature gates of etcd 3.6. Those of etcd 3.7 are for Talos alone to set.
 var etcdGates = []string{
 	"CompactHashCheck", "InitialCorruptCheck", "LeaseCheckpoint", "LeaseCheckpointPersist", "SetMemberLocalAddr", "StopGRPCServiceOnDefrag",
 	"TxnModeWriteWithSharedBuffer",
 }
 
-// etcdGates37 are those that etcd 3.7 has more.
-var etcdGates37 = []string{"FastLeaseKeepAlive", "PriorityRequest"}
-
 func isGates(value string) bool {
-	known := slices.Concat(etcdGates, etcdGates37, []string{"AllAlpha", "AllBeta"})
+	known := slices.Concat(etcdGates, []string{"AllAlpha", "AllBeta"})
 
 	for each := range strings.SplitSeq(value, ",") {
 		name, on, _ := strings.Cut(strings.TrimSpace(each), "=")
@@ -114,7 +126,7 @@ func isGates(value string) bool {
 }
 
 // etcdFlags are the flags of etcd that a user may set, with what each takes. With another flag, or another value, etcd does not start: on one
-// member after the other. Those that Talos sets are elsewhere, and so are those that nobody must set. etcd 3.6 and 3.7 have all of them.
+// member after the other. Those that every Talos sets are elsewhere, and so are those that nobody must set. etcd 3.6 and 3.7 have all of them.
 var etcdFlags = map[string]etcdValue{
 	"auth-token": etcdText, "auth-token-ttl": etcdNumber,
 	"auto-compaction-mode": etcdOneOf("periodic", "revision"), "auto-compaction-retention": etcdRetention,
@@ -132,7 +144,7 @@ var etcdFlags = map[string]etcdValue{
 	"heartbeat-interval": etcdNumber, "host-whitelist": etcdText,
 	"initial-election-tick-advance": etcdBoolean,
 	"listen-client-http-urls":       etcdListen, "listen-metrics-urls": etcdListen,
-	"log-format": etcdOneOf("json", "console"), "log-level": etcdOneOf("debug", "info", "warn", "error", "panic", "fatal"), "log-outputs": etcdText,
+	"log-format": etcdOneOf("json", "console"), "log-level": etcdLevels, "log-outputs": etcdText,
 	"log-rotation-config-json": etcdText, "logger": etcdOneOf("zap"),
 	"max-concurrent-streams": etcdNumber, "max-learners": etcdNumber, "max-request-bytes": etcdNumber, "max-snapshots": etcdNumber,
 	"max-txn-ops": etcdNumber, "max-wals": etcdNumber, "memory-mlock": etcdBoolean, "metrics": etcdOneOf("basic", "extensive"),
@@ -166,41 +178,20 @@ var etcdExperimental = []string{
 	"bootstrap-defrag-threshold-megabytes", "compact-hash-check-time", "compaction-batch-limit", "compaction-sleep-interval", "corrupt-check-time",
 	"distributed-tracing-address", "distributed-tracing-instance-id", "distributed-tracing-sampling-rate", "distributed-tracing-service-name",
 	"downgrade-check-time", "enable-distributed-tracing", "memory-mlock", "peer-skip-client-san-verification", "snapshot-catchup-entries",
-	"warning-apply-duration", "warning-unary-request-duration", "watch-progress-notify-interval",
+	"warning-apply-duration", "warning-unary-request-duration",
 }
 
-// laterEtcdFlag is what an experimental flag of etcd 3.6 is in both versions, empty when there is no such flag, and what it takes.
-func laterEtcdFlag(flag string) (later string, takes etcdValue) {
-	if gate, ok := etcdGateOf[flag]; ok {
-		return "feature-gates: " + gate + "=true", etcdBoolean
+// laterEtcdFlag says what to do about an experimental flag of etcd 3.6, which etcd 3.7 has no longer, and what it takes.
+func laterEtcdFlag(flag string) (advice string, takes etcdValue, known bool) {
+	if _, gate := etcdGateOf[flag]; gate {
+		return "remove it, since from Talos 1.14 on the feature gates of etcd are for Talos alone to set", etcdBoolean, true
 	}
 
 	if name, cut := strings.CutPrefix(flag, experimental); cut && slices.Contains(etcdExperimental, name) {
-		return name, etcdFlags[name]
+		return "write " + name + ", which etcd 3.6 and 3.7 both know", etcdFlags[name], true
 	}
 
-	return "", etcdValue{}
-}
-
-// etcdVersion is the minor version of etcd that the machine runs, "" when it cannot be told: Talos' own, or that of an image of the user's.
-func (r *render) etcdVersion(image string) string {
-	if image == "" {
-		talos, err := r.talos()
-		if err != nil {
-			return ""
-		}
-
-		return version.EtcdOf(talos)
-	}
-
-	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-	for _, known := range []string{"3.6", "3.7"} {
-		if strings.HasPrefix(strings.TrimPrefix(tag, "v"), known+".") {
-			return known
-		}
-	}
-
-	return ""
+	return "", etcdValue{}, false
 }
 
 // etcdArgs finds flags that etcd does not have, and values that it does not take.
@@ -210,7 +201,12 @@ func (r *render) etcdArgs(documents []config.Document) []finding {
 		return nil
 	}
 
-	running := r.etcdVersion(cluster.EtcdConfig.ContainerImage)
+	id, image := merge.ID{Kind: merge.LegacyKind}, cluster.EtcdConfig.ContainerImage
+	if err := r.strangeEtcd(image); err != nil {
+		return []finding{{document: id, field: "/cluster/etcd/image", err: err}}
+	}
+
+	running, own := r.etcdVersion(image), r.ownEtcdFlags()
 	args := cluster.EtcdConfig.EtcdExtraArgs.ToMap()
 
 	var findings []finding
@@ -223,13 +219,18 @@ func (r *render) etcdArgs(documents []config.Document) []finding {
 
 		err := etcdFault(flag, args[flag], running)
 
+		switch {
+		case slices.Contains(own, flag):
+			err = errOwnEtcdFlag
+		case flag == "feature-gates" && err == nil:
+			err = gateTwice(args)
 		// The mode says how the other flag is read.
-		if flag == "auto-compaction-retention" && slices.Contains(args["auto-compaction-mode"], "revision") && slices.ContainsFunc(args[flag], isNoNumber) {
+		case flag == "auto-compaction-retention" && slices.Contains(args["auto-compaction-mode"], "revision") && slices.ContainsFunc(args[flag], isNoNumber):
 			err = errors.New("is no number, and with the mode revision etcd takes a number of revisions there, or does not start")
 		}
 
 		if err != nil {
-			findings = append(findings, finding{document: merge.ID{Kind: merge.LegacyKind}, field: etcdProgram.legacyPointer + flag, err: err})
+			findings = append(findings, finding{document: id, field: etcdProgram.legacyPointer + flag, err: err})
 		}
 	}
 
@@ -241,17 +242,17 @@ func etcdFault(flag string, values []string, running string) error {
 	takes, known := etcdFlags[flag]
 
 	if !known {
-		var later string
+		var advice string
 
-		later, takes = laterEtcdFlag(flag)
+		advice, takes, known = laterEtcdFlag(flag)
 
 		switch {
 		case running == "":
 			return nil
-		case later == "":
+		case !known:
 			return unknownEtcdFlag(flag, running)
-		case running != "3.6":
-			return fmt.Errorf("is no flag of etcd %s any more, which would not start: write %s", running, later)
+		case running != etcd36:
+			return fmt.Errorf("is no flag of etcd %s any more, which would not start: %s", running, advice)
 		}
 	}
 
@@ -274,28 +275,9 @@ func unknownEtcdFlag(flag, running string) error {
 	return fmt.Errorf("etcd %s has no such flag, and would not start: remove it", running)
 }
 
-// etcdNotices finds flags that the machine's etcd has, and the one of a newer Talos has no longer: it would not start after the upgrade.
-func (r *render) etcdNotices(documents []config.Document) []string {
-	_, cluster := legacyOf(documents)
-	if cluster.EtcdConfig == nil || r.etcdVersion(cluster.EtcdConfig.ContainerImage) != "3.6" {
-		return nil
-	}
-
-	var notices []string
-
-	for _, flag := range slices.Sorted(maps.Keys(cluster.EtcdConfig.EtcdExtraArgs.ToMap())) {
-		if later, _ := laterEtcdFlag(flag); later != "" {
-			notices = append(notices, fmt.Sprintf("%s: %s%s: is no flag of etcd 3.7, which Talos 1.14 runs and which does not start with it: write %s, which both know",
-				merge.ID{Kind: merge.LegacyKind}, etcdProgram.legacyPointer, flag, later))
-		}
-	}
-
-	return notices
-}
-
 // EtcdFlags are all flags of etcd 3.6 that are known: those that users may set, and those that they must not.
 func EtcdFlags() []string {
-	names := slices.Concat(slices.Collect(maps.Keys(etcdFlags)), etcdProgram.flags, slices.Collect(maps.Keys(etcdGateOf)))
+	names := slices.Concat(slices.Collect(maps.Keys(etcdFlags)), etcdProgram.flags, slices.Collect(maps.Keys(etcdGateOf)), ownOfOldTalos)
 
 	for _, name := range slices.Concat(etcdExperimental, []string{"initial-advertise-peer-urls", "advertise-client-urls"}) {
 		if _, there := etcdFlags[name]; there {

@@ -23,8 +23,9 @@ import (
 // illFormed finds values of one document that machinery hands on as they are, and that the kernel, LUKS, udev, containerd, HTTP or a resolver
 // do not take. On the node nothing comes of them but a line in a log, or Talos tries for ever; broken TOML keeps containerd, and with it
 // every pod, from starting.
-func illFormed(documents []config.Document) []finding {
-	found := &shapes{}
+// With onTalos, the machine's files are those of a Talos that was booted, and not of a container.
+func illFormed(documents []config.Document, onTalos bool) []finding {
+	found := &shapes{onTalos: onTalos}
 
 	found.legacy(documents)
 
@@ -58,6 +59,7 @@ func illFormed(documents []config.Document) []finding {
 // shapes collects what is ill-formed in one document after the other.
 type shapes struct {
 	id       merge.ID
+	onTalos  bool
 	findings []finding
 }
 

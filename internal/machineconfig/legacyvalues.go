@@ -121,7 +121,7 @@ func (s *shapes) extraMount(at string, mount v1alpha1.ExtraMount) {
 	switch clean := path.Clean(mount.Source); {
 	case !path.IsAbs(mount.Source):
 		s.add(at+"/source", errors.New("is no whole path, and the kubelet would not start: write it from / on"))
-	case isReadOnly(clean):
+	case s.onTalos && isReadOnly(clean):
 		s.add(at+"/source", fmt.Errorf("%q is neither there nor can Talos make it, since its file system is read-only, and the kubelet would not start: "+
 			"use a directory under /var, such as /var/mnt/data", mount.Source))
 	}

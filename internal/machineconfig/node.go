@@ -78,7 +78,7 @@ func (r *render) cannotRun(merged *merge.Config) []finding {
 	documents := merged.Documents()
 	findings = append(findings, labelFlags(documents)...)
 	findings = append(findings, ownMounts(documents)...)
-	findings = append(findings, illFormed(documents)...)
+	findings = append(findings, illFormed(documents, !r.mode().InContainer())...)
 	findings = append(findings, doubleManifests(documents)...)
 	findings = append(findings, inTwoForms(documents)...)
 	findings = append(findings, hiddenVolumes(documents)...)

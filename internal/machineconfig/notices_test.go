@@ -56,8 +56,17 @@ func TestNotices(t *testing.T) {
 		},
 		"flag that the next etcd has no more": {
 			contract: "v1.13", controlPlane: true, document: "{cluster: {etcd: {extraArgs: {experimental-corrupt-check-time: 4h}}}}",
-			want: "Config: /cluster/etcd/extraArgs/experimental-corrupt-check-time: is no flag of etcd 3.7, which Talos 1.14 runs and which does not start with it: write corrupt-check-time, which both know",
+			want: "Config: /cluster/etcd/extraArgs/experimental-corrupt-check-time: is no flag of etcd 3.7, which Talos 1.14 runs and which does not start with it: write corrupt-check-time, which etcd 3.6 and 3.7 both know",
 		},
+		"gate that the next Talos sets": {
+			contract: "v1.13", controlPlane: true, document: "{cluster: {etcd: {extraArgs: {experimental-enable-lease-checkpoint: 'true'}}}}",
+			want: "Config: /cluster/etcd/extraArgs/experimental-enable-lease-checkpoint: is no flag of etcd 3.7, which Talos 1.14 runs and which does not start with it: remove it, since from Talos 1.14 on the feature gates of etcd are for Talos alone to set",
+		},
+		"flag that the next Talos sets": {
+			contract: "v1.12", controlPlane: true, document: "{cluster: {etcd: {extraArgs: {feature-gates: 'SetMemberLocalAddr=true'}}}}",
+			want: "Config: /cluster/etcd/extraArgs/feature-gates: set by Talos itself from 1.14 on, and etcd will not start with it in the config: remove it before the upgrade",
+		},
+		"flag that both have":    {contract: "v1.13", controlPlane: true, document: "{cluster: {etcd: {extraArgs: {corrupt-check-time: 4h}}}}", not: "etcd"},
 		"what Talos warns of":    {contract: "v1.14", document: document("ImageVerificationConfig", "rules: [{image: library/nginx, deny: true}]"), want: "Talos warns: rule 0: imagePattern \"library/nginx\" cannot match any image"},
 		"older forms, which are": {contract: "v1.13", document: "{machine: {files: [{path: /var/a, op: create, content: a, permissions: 0600}]}}", not: "Talos warns"},
 	} {

@@ -33,3 +33,38 @@ func TestEtcdOfTheNewestTalos(t *testing.T) {
 		t.Errorf("no Talos: got etcd %q", got)
 	}
 }
+
+func TestCheckEtcd(t *testing.T) {
+	t.Parallel()
+
+	for _, tc := range []struct {
+		talos string
+		minor int
+		want  string
+	}{
+		{"v1.12.0", 5, ""},
+		{"v1.13.4", 6, ""},
+		{"v1.13.4", 7, "is etcd 3.7, which does not start with flags that Talos v1.13.4 gives it: leave image out, or use etcd 3.6"},
+		{"v1.14.1", 5, "is etcd 3.5, which does not start with flags that Talos v1.14.1 gives it: leave image out, or use etcd 3.6 or 3.7"},
+		{"v1.14.1", 6, ""},
+		{"v1.14.1", 7, ""},
+	} {
+		talos, err := version.ParseTalos(tc.talos)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		got := ""
+		if err = version.CheckEtcd(talos, tc.minor); err != nil {
+			got = err.Error()
+		}
+
+		if got != tc.want {
+			t.Errorf("Talos %s, etcd 3.%d: got %q, want %q", tc.talos, tc.minor, got, tc.want)
+		}
+	}
+
+	if err := version.CheckEtcd(version.Talos{}, 5); err != nil {
+		t.Errorf("no Talos: %v", err)
+	}
+}

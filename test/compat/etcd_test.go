@@ -80,6 +80,38 @@ func TestValuesOfEtcdFlags(t *testing.T) {
 	}
 }
 
+// TestOriginsOfEtcd gives origins of requests to etcd, and compares what it refuses with what is refused here.
+func TestOriginsOfEtcd(t *testing.T) {
+	t.Parallel()
+
+	etcd, err := tools.Path(t.Context(), tools.Etcd)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	refused := 0
+
+	for _, origins := range []string{
+		"*", "https://ui.example.com:443", "http://10.0.0.1:8080,https://[2001:db8::1]:443", "unix:///run/ui.sock",
+		"", "%", "ui.example.com:443", "https://ui.example.com", "https://ui.example.com:443/", "*,https://ui.example.com:443", "ftp://ui.example.com:21",
+	} {
+		out, _ := exec.CommandContext(t.Context(), etcd, "--cors="+origins, "--version").CombinedOutput()
+		refuses := regexp.MustCompile(`invalid value "[^"]*" for flag -cors:`).Match(out)
+
+		if refuses != machineconfig.EtcdRefuses(origins)["cors"] {
+			t.Errorf("%q: etcd refuses it: %t:\n%.200s", origins, refuses, out)
+		}
+
+		if refuses {
+			refused++
+		}
+	}
+
+	if refused != 7 {
+		t.Errorf("etcd refuses %d of the origins, want 7", refused)
+	}
+}
+
 // TestFlagsOfKubernetes compares the flags that are known of programs of Kubernetes with those that the programs tell of.
 func TestFlagsOfKubernetes(t *testing.T) {
 	t.Parallel()

@@ -185,7 +185,8 @@ func (p *pass) runs(ctx context.Context, owner metav1.Object) (map[string]int64,
 
 	config := &bootstrapv1.TalosConfig{}
 
-	err := p.Client.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.Bootstrap.ConfigRef.Name}, config)
+	// It is only read.
+	err := p.Client.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.Bootstrap.ConfigRef.Name}, config, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
