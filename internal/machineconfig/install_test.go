@@ -207,3 +207,26 @@ func TestHostnameSource(t *testing.T) {
 		}
 	}
 }
+
+// A container has the files of its host, so that a directory may be there which a booted Talos cannot have.
+func TestMountOfTheHost(t *testing.T) {
+	t.Parallel()
+
+	for platform, refused := range map[bootstrapv1.Platform]bool{bootstrapv1.PlatformContainer: false, bootstrapv1.PlatformCloud: true} {
+		object := &bootstrapv1.TalosConfigPatch{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: namespace}}
+		object.Spec.ClusterName, object.Spec.Layer = "c1", bootstrapv1.PatchLayerCluster
+
+		patch, err := machineconfig.TalosPatch(object, "{machine: {kubelet: {extraMounts: [{destination: /var/data, type: bind, source: /data, options: [bind, rw]}]}}}")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		in := input(t, "v1.13", false)
+		in.TalosConfig.Spec.Platform = platform
+		in.Patches = append(in.Patches, patch)
+
+		if _, err = machineconfig.Render(in); (err != nil) != refused {
+			t.Errorf("platform %s: got %v", platform, err)
+		}
+	}
+}
