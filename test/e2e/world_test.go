@@ -77,7 +77,9 @@ func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
 	ctrllog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(os.Stderr))))
 
-	name, known := cmp.Or(os.Getenv(infraVariable), "capd"), false
+	var known bool
+
+	name := cmp.Or(os.Getenv(infraVariable), "capd")
 	if infra, known = infrastructures[name]; !known {
 		return 1, fmt.Errorf("%s=%s: the infrastructure provider must be one of %s", infraVariable, name, slices.Sorted(maps.Keys(infrastructures)))
 	}
