@@ -5,6 +5,7 @@ package controlplane_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,10 @@ type situation struct {
 
 	// alone is a control plane whose first machine is the odd one.
 	alone bool
+
+	// brief is one that the control plane itself ends, some minutes after the odd machine has come. It is played before the others, and what the
+	// plan says of it changes with the time: that is in no golden file.
+	brief bool
 
 	// then is what happens when all three are there.
 	then func(s *scenario)
@@ -111,7 +116,7 @@ var situations = map[string]situation{
 		plan: []string{"is a learner"},
 	},
 	"a member that has not started": {
-		faults:    infrav1.Faults{EtcdNeverStarts: true},
+		faults: infrav1.Faults{EtcdNeverStarts: true}, brief: true,
 		condition: controlplanev1.MachineEtcdMemberHealthyCondition, status: metav1.ConditionFalse,
 		says: []string{"has not started", "service etcd", "log of etcd", "delete the Machine"},
 		plan: []string{"has not started"},
@@ -131,7 +136,7 @@ var situations = map[string]situation{
 }
 
 // Whatever keeps a control plane waiting is said in words, with what to do: on the Machine, on the control plane and by its plan. The machines
-// are of light fidelity, and all situations are played at the same time.
+// are of light fidelity, and all situations are played at the same time, but for those that do not last.
 //
 // contract: Machines without an owner are adopted.
 func TestWords(t *testing.T) {
@@ -150,20 +155,31 @@ func TestWords(t *testing.T) {
 		}
 	}
 
-	for name, each := range situations {
+	for _, brief := range []bool{true, false} {
+		played := maps.Clone(situations)
+		maps.DeleteFunc(played, func(_ string, each situation) bool { return each.brief != brief })
+		playAll(t, all, played)
+	}
+}
+
+// playAll adds the odd machines to control planes of which two machines are there, and compares what is said then.
+func playAll(t *testing.T, all map[string]*scenario, played map[string]situation) {
+	t.Helper()
+
+	for name, each := range played {
 		if s := all[name]; !each.alone {
 			s.hasVote(second)
 			s.add(odd, merged(each))
 		}
 	}
 
-	for name, each := range situations {
+	for name, each := range played {
 		if s := all[name]; !each.alone {
 			s.initialized()
 		}
 	}
 
-	for name, each := range situations {
+	for name, each := range played {
 		t.Run(name, func(t *testing.T) {
 			s := all[name].of(t)
 
@@ -173,18 +189,16 @@ func TestWords(t *testing.T) {
 			}
 
 			s.told(each)
-			s.golden(filepath.Join("testdata", "words", strings.ReplaceAll(name, " ", "-")+".golden"))
+			s.golden(filepath.Join("testdata", "words", strings.ReplaceAll(name, " ", "-")+".golden"), !each.brief)
 			s.goes()
 		})
 	}
 }
 
-// A node that accepts connections and says nothing does not keep anybody from hearing of the others, nor of other control planes.
+// A node that accepts connections and says nothing does not keep anybody from hearing of the others, nor of other control planes. How
+// little it costs them is measured by TestOneOfTenIsABlackHole of package internal/talos, on a machine that has nothing else to do.
 func TestBlackHoleDelaysNobody(t *testing.T) {
 	t.Parallel()
-
-	// A look at the nodes waits 10 seconds for one that says nothing. What happens meanwhile is found by the next.
-	const most = 45 * time.Second
 
 	s, other := newScenario(t), newScenario(t)
 	hole := situation{
@@ -204,14 +218,10 @@ func TestBlackHoleDelaysNobody(t *testing.T) {
 
 	s.Expect(s.simulated(second).Node.RaiseEtcdAlarm(machineapi.EtcdMemberAlarm_NOSPACE)).To(Succeed())
 
-	begun := time.Now()
 	s.Eventually(func() string { return s.said(second, controlplanev1.MachineEtcdMemberHealthyCondition) }).Should(ContainSubstring("NOSPACE"))
-	s.Expect(time.Since(begun)).To(BeNumerically("<", most))
 
-	begun = time.Now()
 	other.create(clusterYAML("Light", 1))
 	other.bootstrappedOnce()
-	s.Expect(time.Since(begun)).To(BeNumerically("<", most))
 
 	s.goes()
 	other.goes()
@@ -354,15 +364,17 @@ func containing(words []string) types.GomegaMatcher {
 }
 
 // golden compares all that is said with a file, in which machines have names that do not change.
-func (s *scenario) golden(path string) {
+func (s *scenario) golden(path string, plan bool) {
 	s.t.Helper()
+
+	said := func() string { return s.everythingSaid(plan) }
 
 	if update() {
 		var last string
 
 		s.Eventually(func() bool { // what is said goes on changing while machines come up
 			before := last
-			last = s.everythingSaid()
+			last = said()
 
 			return before == last
 		}).WithPolling(5 * time.Second).Should(BeTrue())
@@ -374,11 +386,11 @@ func (s *scenario) golden(path string) {
 
 	want, err := os.ReadFile(path)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Eventually(s.everythingSaid).Should(Equal(string(want)), "%s differs (go test -update writes it anew)", path)
+	s.Eventually(said).Should(Equal(string(want)), "%s differs (go test -update writes it anew)", path)
 }
 
-// everythingSaid is what the Machines and the control plane say.
-func (s *scenario) everythingSaid() string {
+// everythingSaid is what the Machines and the control plane say, and its plan if that is wanted.
+func (s *scenario) everythingSaid(plan bool) string {
 	var out strings.Builder
 
 	list := s.machineList()
@@ -404,7 +416,9 @@ func (s *scenario) everythingSaid() string {
 		fmt.Fprintf(&out, "  %s %s\n", condition, spoken(tcp, condition))
 	}
 
-	fmt.Fprintf(&out, "  plan %s %s: %s\n", tcp.Status.Plan.Action, tcp.Status.Plan.Reason, tcp.Status.Plan.Message)
+	if plan {
+		fmt.Fprintf(&out, "  plan %s %s: %s\n", tcp.Status.Plan.Action, tcp.Status.Plan.Reason, tcp.Status.Plan.Message)
+	}
 
 	return s.anonymous(out.String())
 }
