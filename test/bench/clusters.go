@@ -204,8 +204,26 @@ func available(tcp *controlplanev1.TalosControlPlane) bool {
 	return conditions.IsTrue(tcp, controlplanev1.AvailableCondition)
 }
 
+// quiet waits until the manager has written nothing for the settling period, however long that takes on a machine that is busy.
+func (w *clusters) quiet(ctx context.Context) error {
+	for {
+		begin := time.Now()
+		if err := scale.Pause(ctx, w.settling); err != nil {
+			return err
+		}
+
+		if writes, err := w.writes(begin); err != nil || len(writes) == 0 {
+			return err
+		}
+	}
+}
+
 // load is what the manager needs when it has come to rest.
 func (w *clusters) load(ctx context.Context) (load, error) {
+	if err := w.quiet(ctx); err != nil {
+		return load{}, err
+	}
+
 	memory, err := scale.Settled(ctx, w.ControlPlane.PID(), restFactor*w.settling, func() error {
 		_, err := w.diagnostics.Get(ctx, w.ControlPlane, scale.CollectPath)
 
@@ -233,6 +251,10 @@ func (w *clusters) load(ctx context.Context) (load, error) {
 
 // steady watches the clusters for some intervals: what the manager writes, and how often it looks at a node.
 func (w *clusters) steady(ctx context.Context, intervals int) ([]result, error) {
+	if intervals == 0 {
+		return nil, nil
+	}
+
 	before, begin := w.looks(), time.Now()
 	if err := scale.Pause(ctx, time.Duration(intervals)*healthInterval); err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ type sizes struct {
 
 	planMachines, planRounds int
 
-	// clusters are those of the part clusters, which are watched for so many intervals of the manager when they are at rest.
+	// clusters are those of the part clusters, which are watched for so many intervals of the manager when they are at rest. Zero: not at all.
 	clusters, steadyIntervals int
 
 	// profiles is a directory for profiles of what the managers of the part memory keep. Empty: none are written.
@@ -75,7 +75,7 @@ func main() {
 	flag.IntVar(&s.planMachines, "plan-machines", 1000, "Machines of the part plan")
 	flag.IntVar(&s.planRounds, "plan-rounds", 25, "rounds of the part plan")
 	flag.IntVar(&s.clusters, "clusters", 50, "clusters of the part clusters")
-	flag.IntVar(&s.steadyIntervals, "steady", 2, "minutes for which the clusters at rest are watched")
+	flag.IntVar(&s.steadyIntervals, "steady", 2, "minutes for which the clusters at rest are watched; 0: they are not")
 	flag.Parse()
 	ctrl.SetLogger(harness.NewLogger(io.Discard))
 
