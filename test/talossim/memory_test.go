@@ -21,14 +21,20 @@ import (
 	"github.com/maesh-dev/ichor/test/talossim"
 )
 
-// memoryGrace is longer than a kubelet's period, and short for a test.
-const memoryGrace = 12 * time.Second
+const (
+	// memoryGrace is longer than two periods of a kubelet, so that a heartbeat may be late, and short for a test.
+	memoryGrace = 25 * time.Second
+
+	// memoryPatience bounds each wait for something that must happen, and memoryTimeout the whole.
+	memoryPatience = 3 * time.Minute
+	memoryTimeout  = 8 * time.Minute
+)
 
 // A light cluster with a Kubernetes in memory has Nodes that come, are lost with the power of their machines, and an API that is there for
 // those whom the cluster's authority vouches for while etcd has a quorum.
 func TestKubernetesInMemory(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), memoryTimeout)
 	defer cancel()
 	world := talossim.ForTest(t, talossim.Options{Kubernetes: true, NodeMonitorGrace: memoryGrace})
 	s := &subject{WithT: NewWithT(t), ctx: ctx, world: world}
@@ -66,7 +72,7 @@ func TestKubernetesInMemory(t *testing.T) {
 			g.Expect(n.Failure()).NotTo(HaveOccurred())
 			g.Expect(status(g, n.Name())).To(Equal(corev1.ConditionTrue), n.Name())
 		}
-	}, "20s", "100ms").Should(Succeed())
+	}, memoryPatience, "100ms").Should(Succeed())
 
 	s.Eventually(func(g Gomega) {
 		worker, err := kubernetes.Nodes().Get(ctx, "w1", metav1.GetOptions{})
@@ -74,12 +80,12 @@ func TestKubernetesInMemory(t *testing.T) {
 		g.Expect(worker.Labels).To(HaveKeyWithValue("example.com/disk", "fast"))
 		g.Expect(worker.Spec.ProviderID).To(Equal("sim:///w1"))
 		g.Expect(worker.Status.NodeInfo.BootID).To(Equal(world.Nodes()[3].BootID()))
-	}, "20s", "100ms").Should(Succeed())
+	}, memoryPatience, "100ms").Should(Succeed())
 	s.Eventually(func(g Gomega) {
 		list, err := kubernetes.Pods("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=cp1"})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(list.Items).To(ContainElement(HaveField("Name", "kube-apiserver-cp1")))
-	}, "20s", "100ms").Should(Succeed())
+	}, memoryPatience, "100ms").Should(Succeed())
 
 	// Whom nobody vouches for.
 	stranger, err := coreclient.NewForConfig(&rest.Config{Host: config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData}})
@@ -90,9 +96,9 @@ func TestKubernetesInMemory(t *testing.T) {
 	// A machine without power is missed, and comes back.
 	off := world.Nodes()[3]
 	off.PowerOff()
-	s.Eventually(status, "30s", "200ms").WithArguments("w1").Should(Equal(corev1.ConditionUnknown))
+	s.Eventually(status, memoryPatience, "200ms").WithArguments("w1").Should(Equal(corev1.ConditionUnknown))
 	s.Expect(off.PowerOn(ctx)).To(Succeed())
-	s.Eventually(status, "20s", "100ms").WithArguments("w1").Should(Equal(corev1.ConditionTrue))
+	s.Eventually(status, memoryPatience, "100ms").WithArguments("w1").Should(Equal(corev1.ConditionTrue))
 
 	// Two of three are off: etcd agrees on nothing.
 	s.nodes[1].PowerOff()
