@@ -5,6 +5,7 @@ package controlplane_test
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,8 +25,12 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/loopback"
 	"github.com/maesh-dev/ichor/test/tools"
 )
+
+// endpointHost is the variable with the address of a control plane: each test has one of its own.
+const endpointHost = "CONTROL_PLANE_ENDPOINT_HOST"
 
 // templateVariables are what clusterctl wants to know for a template besides its own flags: each that has no default. A template that asks for
 // another, or does not ask for one of these, fails here, and docs/how-to/cluster.md has the same list.
@@ -33,14 +38,14 @@ var templateVariables = map[string]map[string]string{
 	"cluster-template.yaml":          {},
 	"cluster-template-topology.yaml": {},
 	"cluster-template-metal3.yaml": {
-		"CONTROL_PLANE_ENDPOINT_HOST": "127.88.0.1", "IMAGE_URL": "https://images.example.com/openstack-amd64.qcow2", "IMAGE_CHECKSUM": "https://images.example.com/SHA256SUMS",
+		endpointHost: "", "IMAGE_URL": "https://images.example.com/openstack-amd64.qcow2", "IMAGE_CHECKSUM": "https://images.example.com/SHA256SUMS",
 	},
 	"cluster-template-proxmox.yaml": {
-		"CONTROL_PLANE_ENDPOINT_HOST": "127.88.0.2", "NODE_IP_RANGES": "[192.0.2.10-192.0.2.99]", "GATEWAY": "192.0.2.1", "DNS_SERVERS": "[192.0.2.1]",
+		endpointHost: "", "NODE_IP_RANGES": "[192.0.2.10-192.0.2.99]", "GATEWAY": "192.0.2.1", "DNS_SERVERS": "[192.0.2.1]",
 		"PROXMOX_SOURCENODE": "pve1", "TEMPLATE_VMID": "100",
 	},
 	"cluster-template-vsphere.yaml": {
-		"CONTROL_PLANE_ENDPOINT_HOST": "127.88.0.3", "VSPHERE_SERVER": "vcenter.example.com", "VSPHERE_TLS_THUMBPRINT": "AA:BB", "VSPHERE_DATACENTER": "dc",
+		endpointHost: "", "VSPHERE_SERVER": "vcenter.example.com", "VSPHERE_TLS_THUMBPRINT": "AA:BB", "VSPHERE_DATACENTER": "dc",
 		"VSPHERE_DATASTORE": "ds", "VSPHERE_FOLDER": "talos", "VSPHERE_RESOURCE_POOL": "pool", "VSPHERE_TEMPLATE": "talos-v1.14.1", "VSPHERE_NETWORK": "VM Network",
 	},
 }
@@ -60,7 +65,12 @@ func TestTemplates(t *testing.T) {
 			s := newScenario(t)
 			t.Parallel()
 
-			objects := s.generate(file, templateVariables[filepath.Base(file)])
+			variables := maps.Clone(templateVariables[filepath.Base(file)])
+			if _, asked := variables[endpointHost]; asked {
+				variables[endpointHost] = s.freeAddress()
+			}
+
+			objects := s.generate(file, variables)
 
 			if filepath.Base(file) == "cluster-template-topology.yaml" {
 				s.class("Light", nil)
@@ -133,6 +143,19 @@ spec:
 	s.Expect(config).To(ContainSubstring(`vm.max_map_count: "262144"`))
 
 	s.deleteCluster()
+}
+
+// freeAddress is a loopback address that no other test world on this machine has. Whoever makes the cluster's endpoint reserves it again.
+func (s *scenario) freeAddress() string {
+	s.t.Helper()
+
+	var reservations loopback.Reservations
+
+	address, err := reservations.Address(6443)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(reservations.Release()).To(Succeed())
+
+	return address
 }
 
 // required are the variables of a template that have no default, and are none of clusterctl's own.
