@@ -4,6 +4,7 @@ package invariants
 
 import (
 	"context"
+	"slices"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,7 @@ func (w *Watch) sampleMembers() {
 
 // seeCall judges a call that takes a member out of etcd. The node waits meanwhile, so that the Machine is seen as it is at that moment.
 func (w *Watch) seeCall(ctx context.Context, node *talossim.Node, method string, request any) {
-	name := node.Name()
+	name, neverStarted := node.Name(), false
 
 	switch method {
 	case "EtcdLeaveCluster":
@@ -52,6 +53,8 @@ func (w *Watch) seeCall(ctx context.Context, node *talossim.Node, method string,
 		w.mu.Lock()
 		name = w.members[removal.GetMemberId()]
 		w.mu.Unlock()
+
+		neverStarted = hasNeverStarted(ctx, w.options.Nodes(), removal.GetMemberId())
 	default:
 		return
 	}
@@ -70,6 +73,7 @@ func (w *Watch) seeCall(ctx context.Context, node *talossim.Node, method string,
 	case apierrors.IsNotFound(err): // its member is left over
 	case err != nil:
 		w.fault(Leaves, "Machine %s: %s", name, err)
+	case machine.DeletionTimestamp.IsZero() && neverStarted: // its node never needed it
 	case machine.DeletionTimestamp.IsZero():
 		w.fault(Leaves, "%s takes the etcd member of Machine %s out, which is not being deleted", method, name)
 	case reason != clusterv1.MachineDeletingWaitingForPreTerminateHookReason:
@@ -77,6 +81,16 @@ func (w *Watch) seeCall(ctx context.Context, node *talossim.Node, method string,
 	default:
 		w.left[name] = true
 	}
+}
+
+// hasNeverStarted tells whether etcd's list has a member without a name: it was added, and has never started. To take it out takes nothing away
+// from a Machine that stays, whose node joins again.
+func hasNeverStarted(ctx context.Context, nodes []*talossim.Node, id uint64) bool {
+	view, _ := askEtcd(ctx, nodes)
+
+	return slices.ContainsFunc(view.Members, func(member *machineapi.EtcdMember) bool {
+		return member.GetId() == id && member.GetHostname() == ""
+	})
 }
 
 // Left tells whether the etcd member of a Machine was taken out after the Machine was drained.

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -86,6 +87,32 @@ func TestLeaves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The member of a Machine that stays may be taken out as long as it has never started.
+func TestLeavesOfThoseThatNeverStarted(t *testing.T) {
+	c := newCluster(t, "cp1", "cp2", "cp3")
+	watch := invariants.Start(t.Context(), invariants.Options{
+		Client:    fake.NewClientBuilder().WithScheme(harness.NewScheme()).WithObjects(machineOf("TalosControlPlane", "cp4", nil)).Build(),
+		Namespace: "ns", Nodes: c.Nodes, Transcript: c.Transcript,
+	})
+	t.Cleanup(watch.Stop)
+
+	config, err := c.of.Config(machine.TypeControlPlane)
+	c.Expect(err).NotTo(HaveOccurred())
+	stuck, err := c.NewNode(talossim.NodeOptions{Name: "cp4"})
+	c.Expect(err).NotTo(HaveOccurred())
+	stuck.SetFaults(talossim.Faults{EtcdNeverStarts: true})
+	stuck.SetUserData(config)
+	c.Expect(stuck.PowerOn(t.Context())).To(Succeed())
+	c.Eventually(stuck.EtcdMemberID).ShouldNot(BeZero())
+	c.Expect(watch.Check(t.Context())).To(Succeed())
+
+	talos, err := c.of.Client(t.Context(), c.Nodes()[0], role.Admin)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(talos.EtcdRemoveMemberByID(t.Context(), &machineapi.EtcdRemoveMemberByIDRequest{MemberId: stuck.EtcdMemberID()})).To(Succeed())
+	c.Expect(talos.Close()).To(Succeed())
+	c.Expect(brokenOf(t, watch.Check(t.Context()))).NotTo(HaveKey(invariants.Leaves))
 }
 
 // A Node is Cluster API's to delete.

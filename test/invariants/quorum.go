@@ -95,6 +95,16 @@ func missing(voters map[uint64]string, nodes []*talossim.Node) string {
 
 // askVoters asks the members that run until one tells who has a vote.
 func askVoters(ctx context.Context, nodes []*talossim.Node) (map[uint64]string, bool) {
+	view, answered := askEtcd(ctx, nodes)
+	if !answered {
+		return nil, false
+	}
+
+	return votersOf(view), true
+}
+
+// askEtcd asks the members that run until one with a vote answers.
+func askEtcd(ctx context.Context, nodes []*talossim.Node) (talossim.EtcdView, bool) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
@@ -104,11 +114,11 @@ func askVoters(ctx context.Context, nodes []*talossim.Node) (map[uint64]string, 
 		}
 
 		if view, err := node.AskEtcd(ctx); err == nil && !view.Learner {
-			return votersOf(view), true
+			return view, true
 		}
 	}
 
-	return nil, false
+	return talossim.EtcdView{}, false
 }
 
 func votersOf(view talossim.EtcdView) map[uint64]string {
