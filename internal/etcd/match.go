@@ -243,10 +243,16 @@ func (c *Cluster) own(m MemberState) (*View, bool) {
 
 // problem says what is wrong with a member. It is the same as long as that is: no number in it changes by itself.
 func (c *Cluster) problem(m MemberState, farthest uint64) string {
+	var alarms []string
+
 	for _, alarm := range c.Alarms {
 		if alarm.Member == m.ID {
-			return "has the alarm " + alarm.String()
+			alarms = append(alarms, "the alarm "+alarm.String())
 		}
+	}
+
+	if len(alarms) > 0 {
+		return "has " + strings.Join(alarms, " and ")
 	}
 
 	view, ok := c.own(m)

@@ -37,23 +37,47 @@ type Member struct {
 	Learner bool
 }
 
-// Alarm is something that etcd says about a member until it is disarmed.
+// Alarm is something that etcd says about a member until it is disarmed, also when the member has been removed since.
 type Alarm struct {
+	// Member is whose alarm it is. Zero is none: etcd has found that its members' data differ, and cannot tell whose is wrong.
 	Member MemberID
 
 	// Type is etcd's word: NOSPACE or CORRUPT.
 	Type string
 }
 
+const (
+	noSpace = "NOSPACE"
+	corrupt = "CORRUPT"
+)
+
 // remedies say what an alarm means, and what ends it. Etcd itself ends none. Source: etcd, maintenance guide.
 var remedies = map[string]string{
-	"NOSPACE": "its database has reached its quota and takes no writes: free space with talosctl etcd defrag, then run talosctl etcd alarm disarm",
-	"CORRUPT": "its data differs from the other members': delete its Machine, so that a new member takes its place, then run talosctl etcd alarm disarm",
+	noSpace: "its database has reached its quota and takes no writes: free space with talosctl etcd defrag, then run talosctl etcd alarm disarm",
+	corrupt: "its data differs from the other members': delete its Machine; when its member has left, run talosctl etcd alarm disarm",
+}
+
+// nobodys is the remedy for an alarm CORRUPT that is no member's.
+const nobodys = "its members' data differ, and etcd cannot tell whose is wrong: compare a snapshot of each member (talosctl etcd snapshot) and delete the Machine of the one " +
+	"that is wrong; when its member has left, run talosctl etcd alarm disarm"
+
+// Of says in words whose alarm it is.
+func (a Alarm) Of() string {
+	if a.Member == 0 {
+		return "etcd"
+	}
+
+	return "etcd member " + a.Member.String()
 }
 
 // String is the alarm with what to do about it.
 func (a Alarm) String() string {
-	if remedy := remedies[a.Type]; remedy != "" {
+	remedy := remedies[a.Type]
+	if a.Type == corrupt && a.Member == 0 {
+		remedy = nobodys
+	}
+
+	if remedy != "" {
 		return a.Type + " (" + remedy + ")"
 	}
 

@@ -110,7 +110,7 @@ func (c Cluster) MayAdd() Verdict {
 	}
 
 	if len(c.Alarms) > 0 {
-		return no(AlarmRaised, "etcd member %s has the alarm %s", c.Alarms[0].Member, c.Alarms[0])
+		return no(AlarmRaised, "%s has the alarm %s", c.Alarms[0].Of(), c.Alarms[0])
 	}
 
 	if c.Healthy() < c.Voters() {

@@ -110,7 +110,7 @@ func TestMayRemove(t *testing.T) {
 		},
 		"another is corrupt": {
 			edited(world(3), "cp1", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 3, Type: "CORRUPT"}} }), 2,
-			want{etcd.QuorumAtRisk, "without etcd member 2 (Machine cp2), 1 of 2 voting members would be healthy and 2 are needed: 3 (Machine cp3) has the alarm " + etcd.Alarm{Type: "CORRUPT"}.String()},
+			want{etcd.QuorumAtRisk, "without etcd member 2 (Machine cp2), 1 of 2 voting members would be healthy and 2 are needed: 3 (Machine cp3) has the alarm " + etcd.Alarm{Member: 3, Type: "CORRUPT"}.String()},
 		},
 		"the corrupt one": {
 			edited(world(3), "cp1", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 3, Type: "CORRUPT"}} }), 3, want{reason: etcd.OK},
@@ -170,6 +170,15 @@ func TestMayAdd(t *testing.T) {
 		"no space": {
 			edited(world(3), "cp2", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 2, Type: "NOSPACE"}} }),
 			want{etcd.AlarmRaised, "etcd member 2 has the alarm " + etcd.Alarm{Type: "NOSPACE"}.String()},
+		},
+		"an alarm that is no member's": {
+			edited(world(3), "cp2", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Type: "CORRUPT"}} }),
+			want{etcd.AlarmRaised, "etcd has the alarm CORRUPT (its members' data differ, and etcd cannot tell whose is wrong: compare a snapshot of each member (talosctl etcd snapshot) " +
+				"and delete the Machine of the one that is wrong; when its member has left, run talosctl etcd alarm disarm)"},
+		},
+		"the alarm of a member that has left": {
+			edited(world(3), "cp2", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 9, Type: "CORRUPT"}} }),
+			want{etcd.AlarmRaised, "etcd member 9 has the alarm CORRUPT (its data differs from the other members': delete its Machine; when its member has left, run talosctl etcd alarm disarm)"},
 		},
 		"an alarm that only a stranger reports": {
 			append(world(3), etcd.Host{Name: "x", View: etcd.View{Answered: true, Self: 99, Alarms: []etcd.Alarm{{Member: 1, Type: "NOSPACE"}}}}),

@@ -112,7 +112,8 @@ func (f failure) untrusted(where candidate) *nodeError {
 
 	if f.foreign() {
 		return &nodeError{ErrForeign, fmt.Sprintf("what answers at %s has a certificate of another Talos CA than the one in the cluster's secrets bundle: it is not a node of this cluster. "+
-			"If the address is the machine's, it was configured for another cluster: delete the Machine, and another is made", where)}
+			"If the address is the machine's, it was configured for another cluster: delete the Machine, and another is made. "+
+			"If all machines say so, the bundle is the wrong one: delete none, and put the right one back", where)}
 	}
 
 	return &nodeError{ErrUnreachable, fmt.Sprintf("no connection to %s: the TLS handshake ends with: %s", where, spoken(f.handshake))}

@@ -155,7 +155,8 @@ func TestFaultsHaveClassesAndWords(t *testing.T) {
 		"another authority": {
 			faults: talossim.Faults{WrongCA: true}, class: talos.ErrForeign,
 			words: "machine cp1: what answers at ADDRESS:50000 has a certificate of another Talos CA than the one in the cluster's secrets bundle: " +
-				"it is not a node of this cluster. If the address is the machine's, it was configured for another cluster: delete the Machine, and another is made",
+				"it is not a node of this cluster. If the address is the machine's, it was configured for another cluster: delete the Machine, and another is made. " +
+				"If all machines say so, the bundle is the wrong one: delete none, and put the right one back",
 		},
 		"clock ahead": {
 			faults: talossim.Faults{ClockSkew: 3 * time.Hour}, class: talos.ErrClock,

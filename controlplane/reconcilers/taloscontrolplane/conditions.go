@@ -90,7 +90,7 @@ func etcdCondition(seen *observation, members etcd.Cluster) metav1.Condition {
 
 	var problems []string
 
-	// An alarm is the problem of its member, of which it is told once.
+	// Alarms are among the problems of their member, of which they are told once.
 	told := map[etcd.MemberID]bool{}
 
 	for _, member := range members.Members {
@@ -108,7 +108,7 @@ func etcdCondition(seen *observation, members etcd.Cluster) metav1.Condition {
 
 	for _, alarm := range members.Alarms {
 		if !told[alarm.Member] {
-			problems = append(problems, fmt.Sprintf("member %s has the alarm %s", alarm.Member, alarm))
+			problems = append(problems, fmt.Sprintf("%s has the alarm %s", alarm.Of(), alarm))
 		}
 	}
 

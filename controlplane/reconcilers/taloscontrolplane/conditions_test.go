@@ -99,6 +99,8 @@ func TestConditions(t *testing.T) {
 		not, maybe = metav1.ConditionFalse, metav1.ConditionUnknown
 	)
 
+	corrupt := etcd.Alarm{Member: 2, Type: "CORRUPT"}
+
 	silence := func(seen *observation) {
 		for i := range seen.snapshot.Machines {
 			seen.snapshot.Machines[i].Etcd = etcd.View{Problem: "connection refused"}
@@ -131,9 +133,15 @@ func TestConditions(t *testing.T) {
 		}, components, "Unknown HealthUnknown: No machine is provisioned"},
 		"an alarm, told once": {both(says(member, not, "", 2), func(seen *observation) {
 			for i := range seen.snapshot.Machines {
-				seen.snapshot.Machines[i].Etcd.Alarms = []etcd.Alarm{{Member: 2, Type: "CORRUPT"}}
+				seen.snapshot.Machines[i].Etcd.Alarms = []etcd.Alarm{corrupt}
 			}
-		}), members3, "False NotHealthy: Member 2 (Machine cp-2) has the alarm " + etcd.Alarm{Type: "CORRUPT"}.String()},
+		}), members3, "False NotHealthy: Member 2 (Machine cp-2) has the alarm " + corrupt.String()},
+		"two alarms of a member": {both(says(member, not, "", 2), func(seen *observation) {
+			seen.snapshot.Machines[0].Etcd.Alarms = []etcd.Alarm{{Member: 2, Type: "NOSPACE"}, corrupt}
+		}), members3, "False NotHealthy: Member 2 (Machine cp-2) has the alarm " + corrupt.String() + " and the alarm " + etcd.Alarm{Type: "NOSPACE"}.String()},
+		"an alarm that is no member's": {func(seen *observation) {
+			seen.snapshot.Machines[0].Etcd.Alarms = []etcd.Alarm{{Type: "CORRUPT"}}
+		}, members3, "False NotHealthy: Etcd has the alarm CORRUPT (its members' data differ"},
 		"a learner": {both(says(member, not, "", 3), members(func(all []etcd.Member) { all[2].Learner = true }), func(seen *observation) {
 			seen.snapshot.Machines[2].Etcd.Members = nil
 		}), members3, "False NotHealthy: Member 3 (Machine cp-3) is a learner, and has no vote before it has caught up"},
