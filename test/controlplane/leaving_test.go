@@ -22,6 +22,8 @@ import (
 //
 // contract: the pre-terminate hook is held until the member of a Machine has left etcd.
 func TestLeaving(t *testing.T) {
+	onlyLong(t)
+
 	t.Parallel()
 
 	tests := map[string]func(*talossim.Node){

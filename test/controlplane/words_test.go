@@ -140,6 +140,8 @@ var situations = map[string]situation{
 //
 // contract: Machines without an owner are adopted.
 func TestWords(t *testing.T) {
+	onlyLong(t)
+
 	t.Parallel()
 
 	all := map[string]*scenario{}
@@ -198,6 +200,8 @@ func playAll(t *testing.T, all map[string]*scenario, played map[string]situation
 // A node that accepts connections and says nothing does not keep anybody from hearing of the others, nor of other control planes. How
 // little it costs them is measured by TestOneOfTenIsABlackHole of package internal/talos, on a machine that has nothing else to do.
 func TestBlackHoleDelaysNobody(t *testing.T) {
+	onlyLong(t)
+
 	t.Parallel()
 
 	s, other := newScenario(t), newScenario(t)
