@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +92,9 @@ func (r *Reconciler) ofMachine(ctx context.Context, machine client.Object) []ctr
 	return requests
 }
 
+// ownerRetry is how soon a SimCluster is looked at again whose Cluster is not there: nothing else tells of one that comes.
+const ownerRetry = time.Second
+
 // Reconcile runs the load balancer, or ends it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
 	object := &infrav1.SimCluster{}
@@ -101,6 +105,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	cluster, err := util.GetOwnerCluster(ctx, r.Client, object.ObjectMeta)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("owner of SimCluster: %w", err)
+	}
+
+	// It has an owner that the cache has not seen yet, or that is gone.
+	if err != nil && object.DeletionTimestamp.IsZero() {
+		return ctrl.Result{RequeueAfter: ownerRetry}, nil
 	}
 
 	// Cluster API has not taken it over yet, or somebody else is responsible. What is deleted goes all the same.
