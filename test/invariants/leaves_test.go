@@ -94,7 +94,7 @@ func TestLeavesOfThoseThatNeverStarted(t *testing.T) {
 	c := newCluster(t, "cp1", "cp2", "cp3")
 	watch := invariants.Start(t.Context(), invariants.Options{
 		Client:    fake.NewClientBuilder().WithScheme(harness.NewScheme()).WithObjects(machineOf("TalosControlPlane", "cp4", nil)).Build(),
-		Namespace: "ns", Nodes: c.Nodes, Transcript: c.Transcript,
+		Namespace: "ns", Nodes: c.Nodes, Transcript: c.Transcript, Bootstraps: c.Bootstraps,
 	})
 	t.Cleanup(watch.Stop)
 

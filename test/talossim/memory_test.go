@@ -90,8 +90,11 @@ func TestKubernetesInMemory(t *testing.T) {
 	// Whom nobody vouches for.
 	stranger, err := coreclient.NewForConfig(&rest.Config{Host: config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData}})
 	s.Expect(err).NotTo(HaveOccurred())
-	_, err = stranger.Nodes().List(ctx, metav1.ListOptions{})
-	s.Expect(err).To(MatchError(ContainSubstring("certificate required")))
+	s.Eventually(func() error {
+		_, err := stranger.Nodes().List(ctx, metav1.ListOptions{})
+
+		return err // The connection may be closed before the client has read why.
+	}, memoryPatience, "100ms").Should(MatchError(ContainSubstring("certificate required")))
 
 	// A machine without power is missed, and comes back.
 	off := world.Nodes()[3]
