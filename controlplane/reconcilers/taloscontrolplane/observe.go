@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -27,8 +27,6 @@ import (
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/rollout"
 	"github.com/maesh-dev/ichor/internal/secrets"
-	"github.com/maesh-dev/ichor/internal/talos"
-	"github.com/maesh-dev/ichor/internal/targeting"
 )
 
 // observation is what is known of a control plane before anything is decided.
@@ -240,30 +238,6 @@ func hasTalosConfig(machine *clusterv1.Machine) bool {
 	return ref.APIGroup == bootstrapv1.GroupVersion.Group && ref.Kind == talosConfigKind
 }
 
-func (r *Reconciler) observeSecrets(ctx context.Context, seen *observation) error {
-	if seen.cluster == nil {
-		return nil
-	}
-
-	var err error
-	if seen.bundle, err = r.Secrets.Find(ctx, seen.cluster); err != nil {
-		return fmt.Errorf("secrets bundle: %w", err)
-	}
-
-	if seen.bundle == nil {
-		// It is made with the first machine config, unless it has been there.
-		err = r.Secrets.RefuseLost(ctx, seen.cluster)
-	} else {
-		_, err = r.Secrets.Look(ctx, seen.cluster, "")
-	}
-
-	if fault, ok := errors.AsType[*clustersecrets.FaultError](err); ok {
-		seen.secretsFault, err = fault, nil
-	}
-
-	return err
-}
-
 // workers are the names of what else there is of machines. They matter only when the control plane goes.
 func (r *Reconciler) workers(ctx context.Context, seen *observation) ([]string, error) {
 	if seen.controlPlane.DeletionTimestamp.IsZero() || seen.clusterName == "" {
@@ -391,93 +365,4 @@ func (o *observation) machine(name string) (*machine, error) {
 	}
 
 	return nil, fmt.Errorf("machine %s: it does not exist", name)
-}
-
-// clusterConfig is the TalosClusterConfig of the cluster, or nil. With several, none counts: nothing is rendered until one is left.
-func (r *Reconciler) clusterConfig(ctx context.Context, cluster *clusterv1.Cluster) (*bootstrapv1.TalosClusterConfig, error) {
-	list := &bootstrapv1.TalosClusterConfigList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil {
-		return nil, fmt.Errorf("list TalosClusterConfigs: %w", err)
-	}
-
-	var found *bootstrapv1.TalosClusterConfig
-
-	for i := range list.Items {
-		if ok, err := targeting.Cluster(list.Items[i].Spec.ClusterTargeting, cluster.Namespace, cluster); !ok || err != nil {
-			continue
-		}
-
-		if found != nil {
-			return nil, nil
-		}
-
-		found = &list.Items[i]
-	}
-
-	return found, nil
-}
-
-// connect opens the way to the nodes, if there are secrets for it and something to learn.
-func (r *Reconciler) connect(ctx context.Context, seen *observation) error {
-	if seen.cluster == nil || seen.bundle == nil || !seen.etcdMatters() {
-		return nil
-	}
-
-	bundle, err := r.Secrets.Read(seen.bundle)
-	if err != nil {
-		return nil //nolint:nilerr // The snapshot has it already: the secrets have been looked at.
-	}
-
-	config, err := r.clusterConfig(ctx, seen.cluster)
-	if err != nil {
-		return err
-	}
-
-	reach := talos.Reach{Endpoint: seen.cluster.Spec.ControlPlaneEndpoint.Host}
-	credentials := talos.Credentials{Bundle: bundle}
-
-	if config != nil {
-		reach.API = config.Spec.TalosAPI
-
-		if credentials.AcceptedCAs, err = r.acceptedCAs(ctx, config); err != nil {
-			return err
-		}
-	}
-
-	opened, err := r.Talos.Open(seen.plane.cluster, credentials)
-	if err != nil {
-		return fmt.Errorf("connect to the nodes: %w", err)
-	}
-
-	machines := make([]talos.Machine, len(seen.all))
-	for i := range seen.all {
-		machines[i] = talos.MachineOf(&seen.all[i])
-	}
-
-	for i := range machines {
-		for j := range seen.snapshot.Machines {
-			if seen.snapshot.Machines[j].Name == machines[i].Name {
-				machines[i].Recorded = seen.snapshot.Machines[j].RecordedMembers
-			}
-		}
-	}
-
-	seen.nodes = opened.Nodes(reach, machines)
-
-	return nil
-}
-
-// etcdMatters is false when the whole control plane goes and nobody needs it any more.
-func (o *observation) etcdMatters() bool {
-	return !o.snapshot.ControlPlane.Deleting || (o.snapshot.Cluster != nil && len(o.snapshot.Workers) > 0)
-}
-
-// acceptedCAs are the authorities of nodes that are trusted beside the bundle's, while those are rotated.
-func (r *Reconciler) acceptedCAs(ctx context.Context, config *bootstrapv1.TalosClusterConfig) ([]byte, error) {
-	ref := config.Spec.AcceptedCAsSecretRef
-	if ref == nil {
-		return nil, nil
-	}
-
-	return r.authorities.get(ctx, client.ObjectKey{Namespace: config.Namespace, Name: ref.Name})
 }
