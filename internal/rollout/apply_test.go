@@ -206,7 +206,7 @@ func (w *world) delete(machine string) {
 
 	for _, other := range w.nodes {
 		// One that is dead may go to let another one go that waits for it.
-		if other.stage > 0 && (n.up || other.stage < len(stages)-1 || !other.Hook) {
+		if other.stage > 0 && (n.up || other.stage < atHook || !other.Hook) {
 			w.against("%s is deleted while %s goes", machine, other.Name)
 		}
 	}
@@ -274,7 +274,7 @@ func (w *world) forward(a rollout.ForwardLeadership) {
 
 func (w *world) leave(a rollout.LeaveEtcd) {
 	n := w.node(a.Machine)
-	if n.stage != len(stages)-1 {
+	if n.stage != atHook {
 		w.against("the member of %s leaves before it is drained", a.Machine)
 	}
 
@@ -314,7 +314,7 @@ func (w *world) remove(a rollout.RemoveEtcdMember) {
 	}
 
 	n := w.node(m.host)
-	if n != nil && n.stage != len(stages)-1 {
+	if n != nil && n.stage != atHook {
 		w.against("the member of %s is removed, and the Machine stays", m.host)
 	}
 
@@ -327,7 +327,7 @@ func (w *world) remove(a rollout.RemoveEtcdMember) {
 
 func (w *world) release(machine string) {
 	n := w.node(machine)
-	if n.stage != len(stages)-1 {
+	if n.stage != atHook {
 		w.against("%s is let go before its turn", machine)
 	}
 
@@ -348,4 +348,8 @@ func (w *world) release(machine string) {
 	}
 
 	n.Hook, n.released = false, m == nil
+
+	if w.rng != nil {
+		n.lingers = w.rng.IntN(4)
+	}
 }

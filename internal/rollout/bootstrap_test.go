@@ -69,6 +69,43 @@ func TestGoesBesideBootstrap(t *testing.T) {
 	}
 }
 
+// TestLetGoBeforeItAnswered is about the only machine, which was let go before an API server had answered, and whose etcd and API server came up
+// after that.
+func TestLetGoBeforeItAnswered(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct {
+		change func(*rollout.Snapshot)
+		name   string
+	}{
+		"let go": {func(*rollout.Snapshot) {}, "Wait"},
+		"let go, and there is another in its etcd": {func(s *rollout.Snapshot) { s.Machines = append(s.Machines, settled(2).Machines[1]) }, "AddHook"},
+		"kept": {func(s *rollout.Snapshot) { s.Machines[0].Hook = true }, "RecordBootstrap"},
+		"initialized before, and its hook was taken off": {func(s *rollout.Snapshot) {
+			s.ControlPlane.Bootstrap.Record.Done, s.ControlPlane.BundleBootstrap.Record.Done = true, true
+		}, "AddHook"},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := settled(1)
+			uninitialized(&s)
+
+			mark := rollout.BootstrapMark{Set: true, Record: rollout.BootstrapRecord{Machine: "cp01"}}
+			s.ControlPlane.Bootstrap, s.ControlPlane.BundleBootstrap = mark, mark
+			s.Machines[0].Hook, s.Machines[0].NodeName = false, "cp01"
+			leaving(&s, 0, stages[atHook])
+			tc.change(&s)
+
+			if d := rollout.Plan(s); rollout.Name(d.Action) != tc.name {
+				t.Errorf("%s %s: %s, want %s", rollout.Name(d.Action), d.Reason, d.Message, tc.name)
+			}
+		})
+	}
+}
+
 // TestBootstrapAgain is about two machines without etcd data, and a record that names cp01 in one place or both.
 //
 // contract: etcd is bootstrapped once, whatever of status is lost.

@@ -73,6 +73,7 @@ type node struct {
 	provisioned       bool // it has been up, so its infrastructure machine knows its address
 	joined            bool // it has a Node
 	released          bool // its hook was taken off
+	lingers           int  // ticks that Cluster API and the infrastructure take for it when no hook is left
 	data              bool
 	member            etcd.MemberID
 	leaveFails        bool
@@ -93,7 +94,13 @@ type member struct {
 	learner, started bool
 }
 
-var stages = []string{"", clusterv1.MachineDeletingReason, clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForPreTerminateHookReason}
+var stages = []string{
+	"", clusterv1.MachineDeletingReason, clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+	clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason,
+}
+
+// atHook is the stage at which a Machine waits for its hooks.
+const atHook = 3
 
 func newWorld(replicas int32, strategy controlplanev1.RolloutStrategyType) *world {
 	return &world{
@@ -207,21 +214,15 @@ func (w *world) tick() {
 	w.elect()
 
 	for _, n := range w.nodes {
-		if n.up && n.reachable && n.NodeName != "" {
+		if n.up && n.reachable && n.NodeName != "" && (n.stage == 0 || n.Hook) {
 			w.initialized = true
 		}
 	}
 }
 
 func (w *world) tickNode(n *node) {
-	if n.stage > 0 {
-		if n.stage < len(stages)-1 {
-			n.stage++
-		} else if !n.Hook && len(n.OtherHooks) == 0 {
-			w.destroy(n)
-
-			return
-		}
+	if w.tickDeletion(n) {
+		return
 	}
 
 	w.tickOperation(n)
@@ -258,6 +259,29 @@ func (w *world) tickNode(n *node) {
 	} else {
 		n.ill++
 	}
+}
+
+// tickDeletion lets the deletion of a Machine go on. It is true when nothing is left. Between the last hook and the end the node goes on, and
+// now and then Cluster API takes a while to see that there is no hook any more.
+func (w *world) tickDeletion(n *node) bool {
+	switch {
+	case n.stage == 0:
+	case n.stage < atHook:
+		n.stage++
+	case n.stage == atHook && (n.Hook || len(n.OtherHooks) > 0):
+	case n.lingers == 0:
+		w.destroy(n)
+
+		return true
+	default:
+		n.lingers--
+
+		if w.rng.IntN(3) > 0 {
+			n.stage = atHook + 1
+		}
+	}
+
+	return false
 }
 
 // tickOperation takes a node away for a tick and brings it back, when the quorum allows that.
@@ -316,6 +340,10 @@ func (w *world) drop(id etcd.MemberID) {
 
 // destroy is what Cluster API does after the last hook: infrastructure, then the Machine.
 func (w *world) destroy(n *node) {
+	if done := w.initialized || w.own.Record.Done || w.bundle.Record.Done; done && !w.deleting && w.quorum(0) && !w.quorum(n.member) {
+		w.against("%s takes the quorum with it", n.Name)
+	}
+
 	w.nodes = slices.DeleteFunc(w.nodes, func(other *node) bool { return other == n })
 	w.freed = append(w.freed, n.address)
 	w.elect()

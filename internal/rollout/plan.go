@@ -104,8 +104,7 @@ func newPlanner(s *Snapshot) *planner {
 			p.byName[m.Name] = m
 		}
 
-		// Cluster API finds a Node through the API server only.
-		p.initialized = p.initialized || m.NodeName != ""
+		p.initialized = p.initialized || m.ShowsAPIServer()
 
 		if m.Ours {
 			p.ours = append(p.ours, m)

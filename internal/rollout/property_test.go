@@ -71,9 +71,9 @@ func line(d rollout.Decision) string {
 }
 
 // TestInterleavings draws orders of events: users that scale, change and delete, machines that die and nodes out of reach, operations in place,
-// addresses that come back, controllers that are killed between two writes and forget, status that is lost. In every one the quorum is kept, one
-// machine at a time goes, etcd is bootstrapped once, and at the end everything is as the spec wants it, but for the few that end with a
-// question: those are counted, and are held to the same.
+// addresses that come back, controllers that are killed between two writes and forget, status that is lost, nodes that go on for a while after
+// their Machine was let go. In every one the quorum is kept, one machine at a time goes, what was let go is not kept again, etcd is bootstrapped
+// once, and at the end everything is as the spec wants it, but for the few that end with a question: those are counted, and are held to the same.
 //
 // contract: etcd is bootstrapped once and keeps its quorum, whatever is killed or lost.
 func TestInterleavings(t *testing.T) {

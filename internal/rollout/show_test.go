@@ -56,7 +56,7 @@ func (w *world) show(n *node) rollout.Machine {
 
 	m.Deletion = nil
 	if n.stage > 0 {
-		m.Deletion = &rollout.Deletion{Since: n.Deletion.Since, Stage: stages[n.stage], AtHook: n.stage == len(stages)-1}
+		m.Deletion = &rollout.Deletion{Since: n.Deletion.Since, Stage: stages[n.stage], AtHook: n.stage == atHook}
 	}
 
 	m.Conditions = w.conditions(n)

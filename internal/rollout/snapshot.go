@@ -168,6 +168,13 @@ var required = []string{
 	controlplanev1.MachineTalosHealthyCondition,
 }
 
+// ShowsAPIServer is true for a machine with a Node, which Cluster API finds through the Kubernetes API server only. One that goes and that
+// nothing of ours keeps any more shows nothing: it was let go because no API server had answered, and what answers while it goes, goes with it.
+// A control plane that counted on it would be initialized for ever, without etcd.
+func (m *Machine) ShowsAPIServer() bool {
+	return m.NodeName != "" && (m.Deletion == nil || m.Hook)
+}
+
 // Host is the machine as package etcd wants it.
 func (m *Machine) host() etcd.Host {
 	return etcd.Host{Name: m.Name, Addresses: m.Addresses, NodeName: m.NodeName, Recorded: m.RecordedMembers, View: m.Etcd}

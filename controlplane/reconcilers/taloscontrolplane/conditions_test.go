@@ -210,11 +210,19 @@ func TestInitializedIsFoundAgain(t *testing.T) {
 		change func(*observation)
 		want   bool
 	}{
-		"no trace":                         {both(), false},
-		"etcd was bootstrapped, no more":   {func(seen *observation) { seen.snapshot.ControlPlane.Bootstrap.Record.Machine = "cp-1" }, false},
-		"the record on the control plane":  {func(seen *observation) { seen.snapshot.ControlPlane.Bootstrap = done }, true},
-		"the record on the bundle":         {func(seen *observation) { seen.snapshot.ControlPlane.BundleBootstrap = done }, true},
-		"a Machine with a Node":            {func(seen *observation) { seen.snapshot.Machines[1].NodeName = "cp-2" }, true},
+		"no trace":                        {both(), false},
+		"etcd was bootstrapped, no more":  {func(seen *observation) { seen.snapshot.ControlPlane.Bootstrap.Record.Machine = "cp-1" }, false},
+		"the record on the control plane": {func(seen *observation) { seen.snapshot.ControlPlane.Bootstrap = done }, true},
+		"the record on the bundle":        {func(seen *observation) { seen.snapshot.ControlPlane.BundleBootstrap = done }, true},
+		"a Machine with a Node":           {func(seen *observation) { seen.snapshot.Machines[1].NodeName = "cp-2" }, true},
+		"a Machine with a Node, that was let go": {func(seen *observation) {
+			m := &seen.snapshot.Machines[1]
+			m.NodeName, m.Hook, m.Deletion = "cp-2", false, &rollout.Deletion{}
+		}, false},
+		"a Machine with a Node, that leaves": {func(seen *observation) {
+			m := &seen.snapshot.Machines[1]
+			m.NodeName, m.Hook, m.Deletion = "cp-2", true, &rollout.Deletion{}
+		}, true},
 		"its own status, or the Cluster's": {func(seen *observation) { seen.snapshot.ControlPlane.Initialized = true }, true},
 		"its status of before": {func(seen *observation) {
 			seen.controlPlane.Status.Initialization.ControlPlaneInitialized = new(true)

@@ -5,6 +5,7 @@ package taloscontrolplane
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -167,11 +168,5 @@ func (o *observation) initialized() bool {
 		return true
 	}
 
-	for i := range o.snapshot.Machines {
-		if o.snapshot.Machines[i].NodeName != "" {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(o.snapshot.Machines, func(m rollout.Machine) bool { return m.ShowsAPIServer() })
 }
