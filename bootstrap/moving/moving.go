@@ -56,7 +56,7 @@ type attempt struct {
 	version string
 
 	// refused is what the API server called its refusal, and at when; empty for a write that it took.
-	refused metav1.StatusReason
+	refused string
 	at      time.Time
 }
 
@@ -150,9 +150,9 @@ func (l *Labeller) write(ctx context.Context, key machineconfig.ObjectKey, objec
 		return lack{}, nil
 	case secrets.IsRefusal(err):
 		// The API server's words may quote what the object holds.
-		next.refused = apierrors.ReasonForError(err)
+		next.refused = secrets.AnswerOf(err)
 	default:
-		return lack{}, fmt.Errorf("%s %s: set the label %s: %w", key.Kind, key.Name, label, err)
+		return lack{}, fmt.Errorf("%s %s: set the label %s: %w", key.Kind, key.Name, label, secrets.WithoutWords(err))
 	}
 
 	l.tried.Add(object.UID, next)
@@ -164,7 +164,7 @@ func (l *Labeller) write(ctx context.Context, key machineconfig.ObjectKey, objec
 	return lack{}, nil
 }
 
-func refused(reason metav1.StatusReason) lack {
+func refused(answer string) lack {
 	return lack{bootstrapv1.MoveLabelRefusedReason, fmt.Sprintf(
-		"has no label %s, and the API server refuses that the manager sets it (%s): set it, or a move leaves the object behind", label, reason)}
+		"has no label %s, and the API server refuses that the manager sets it (%s): set it, or a move leaves the object behind", label, answer)}
 }

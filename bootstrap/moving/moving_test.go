@@ -126,31 +126,38 @@ func TestLabelWaitsForThePause(t *testing.T) {
 	w.says(1, metav1.ConditionTrue, bootstrapv1.MovableReason)
 }
 
-// Without the right the manager does without, and tries again after a while. The words of a refusal may quote a Secret.
+// Without the right, or against a webhook, the manager does without, and tries again after a while. The words of a refusal may quote a Secret.
 func TestLabelRefused(t *testing.T) {
-	w := newWorld(t)
-	w.refusal = apierrors.NewForbidden(corev1.Resource("secrets"), "s", errors.New("its value is hunter2"))
+	for answer, refusal := range map[string]error{
+		"Forbidden": apierrors.NewForbidden(corev1.Resource("secrets"), "s", errors.New("its value is hunter2")),
+		"code 400":  &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 400, Message: "its value is hunter2"}},
+	} {
+		t.Run(answer, func(t *testing.T) {
+			w := newWorld(t)
+			w.refusal = refusal
 
-	for range 3 {
-		w.says(1, metav1.ConditionFalse, bootstrapv1.MoveLabelRefusedReason)
+			for range 3 {
+				w.says(1, metav1.ConditionFalse, bootstrapv1.MoveLabelRefusedReason)
+			}
+
+			got, err := w.labeller.Label(t.Context(), "ns", nil, secretKey)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(got.Message).To(And(ContainSubstring(answer), Not(ContainSubstring("hunter2"))))
+
+			w.refusal = nil
+			w.clock.SetTime(w.clock.Now().Add(refusalPause))
+			w.says(2, metav1.ConditionTrue, bootstrapv1.MovableReason)
+		})
 	}
-
-	got, err := w.labeller.Label(t.Context(), "ns", nil, secretKey)
-	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(got.Message).To(And(ContainSubstring("Forbidden"), Not(ContainSubstring("hunter2"))))
-
-	w.refusal = nil
-	w.clock.SetTime(w.clock.Now().Add(refusalPause))
-	w.says(2, metav1.ConditionTrue, bootstrapv1.MovableReason)
 }
 
 // An API server that does not answer is tried again, and a version that is not the newest is no fault.
 func TestLabelFails(t *testing.T) {
 	w := newWorld(t)
-	w.refusal = apierrors.NewInternalError(errors.New("etcd"))
+	w.refusal = apierrors.NewInternalError(errors.New("failed calling webhook: its value is hunter2"))
 
 	_, err := w.labeller.Label(t.Context(), "ns", nil, secretKey)
-	w.Expect(err).To(MatchError(ContainSubstring("Secret s: set the label")))
+	w.Expect(err).To(MatchError(And(ContainSubstring("Secret s: set the label"), Not(ContainSubstring("hunter2")))))
 
 	w.refusal = apierrors.NewConflict(corev1.Resource("secrets"), "s", errors.New("changed"))
 	w.says(2, metav1.ConditionTrue, bootstrapv1.MovableReason)

@@ -35,7 +35,7 @@ func CreateFault(ctx context.Context, writer client.Writer, secret *corev1.Secre
 	}
 
 	said := writer.Create(ctx, empty, client.DryRunAll)
-	if said == nil || apierrors.ReasonForError(said) != apierrors.ReasonForError(err) {
+	if said == nil || secrets.AnswerOf(said) != secrets.AnswerOf(err) {
 		return secrets.WithoutWords(err)
 	}
 

@@ -5,15 +5,52 @@ package secrets
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsRefusal says whether the API server has refused a write for good, by a quota, an admission policy or a rule: the same again is refused
-// again until somebody changes something.
+// IsRefusal says whether the API server has refused a write for good, by a quota, an admission policy, a webhook or a rule: the same again is
+// refused again until somebody changes something. A webhook that denies something need not say why in any word of Kubernetes: without one its
+// denial has code 400 and no reason, and it may choose any other. So whatever is said to be the asker's fault is a refusal, but for what ends
+// by itself or with another version of the object.
 func IsRefusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+
+	switch code := status.Status().Code; {
+	case passing[code]:
+		return false
+	case code >= http.StatusBadRequest && code < http.StatusInternalServerError:
+		return true
+	}
+
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// passing are the codes of the asker's faults that are none of the object: the token is renewed, what is missing or in the way is looked at
+// again, and there is less to do a moment later.
+var passing = map[int32]bool{
+	http.StatusUnauthorized: true, http.StatusNotFound: true, http.StatusRequestTimeout: true, http.StatusConflict: true,
+	http.StatusGone: true, http.StatusTooManyRequests: true,
+}
+
+// AnswerOf names the kind of answer that an error is: a word of Kubernetes' or a code. It has nothing of a Secret, and stays the same for as
+// long as the answers do, so that a condition may hold it.
+func AnswerOf(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return "nothing that can be used"
+	}
+
+	if reason := status.Status().Reason; knownReasons[reason] {
+		return string(reason)
+	}
+
+	return fmt.Sprintf("code %d", status.Status().Code)
 }
 
 // withheld stands for what must not be handed on.

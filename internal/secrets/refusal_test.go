@@ -79,3 +79,55 @@ func TestWithoutWords(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A denial is one whatever a webhook calls it; what ends by itself, or with another version, is none.
+func TestIsRefusal(t *testing.T) {
+	resource := schema.GroupResource{Resource: "secrets"}
+	of := func(code int32, reason metav1.StatusReason) error {
+		return fmt.Errorf("create: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "hunter2"}})
+	}
+
+	tests := map[string]struct {
+		err    error
+		want   bool
+		answer string
+	}{
+		"a quota":                                  {apierrors.NewForbidden(resource, "w-1", errors.New("hunter2")), true, "Forbidden"},
+		"invalid":                                  {of(422, metav1.StatusReasonInvalid), true, "Invalid"},
+		"too large":                                {of(413, metav1.StatusReasonRequestEntityTooLarge), true, "RequestEntityTooLarge"},
+		"a reason alone":                           {of(0, metav1.StatusReasonForbidden), true, "Forbidden"},
+		"a webhook that says no":                   {of(400, ""), true, "code 400"},
+		"a webhook that says no, and why":          {of(400, metav1.StatusReasonBadRequest), true, "BadRequest"},
+		"a webhook that makes up a reason":         {of(400, "hunter2"), true, "code 400"},
+		"a webhook with a code of its own":         {of(418, ""), true, "code 418"},
+		"a webhook that is asked for another form": {of(406, metav1.StatusReasonNotAcceptable), true, "NotAcceptable"},
+		"a token that has run out":                 {of(401, metav1.StatusReasonUnauthorized), false, "Unauthorized"},
+		"gone":                                     {of(404, metav1.StatusReasonNotFound), false, "NotFound"},
+		"in the way":                               {of(409, metav1.StatusReasonAlreadyExists), false, "AlreadyExists"},
+		"changed":                                  {of(409, metav1.StatusReasonConflict), false, "Conflict"},
+		"too late":                                 {of(408, metav1.StatusReasonTimeout), false, "Timeout"},
+		"too many":                                 {of(429, metav1.StatusReasonTooManyRequests), false, "TooManyRequests"},
+		"a webhook that is down":                   {of(500, metav1.StatusReasonInternalError), false, "InternalError"},
+		"an API server that is down":               {of(503, metav1.StatusReasonServiceUnavailable), false, "ServiceUnavailable"},
+		"no answer":                                {errors.New("dial: hunter2"), false, "nothing that can be used"},
+		"none of an API server's, with a status in it": {fmt.Errorf("hunter2: %w", of(400, "")), true, "code 400"},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for what, err := range map[string]error{"whole": test.err, "without words": secrets.WithoutWords(test.err)} {
+				if got := secrets.IsRefusal(err); got != test.want {
+					t.Errorf("%s: a refusal: got %t, want %t", what, got, test.want)
+				}
+
+				if diff := cmp.Diff(test.answer, secrets.AnswerOf(err)); diff != "" {
+					t.Errorf("%s: %s", what, diff)
+				}
+			}
+		})
+	}
+
+	if secrets.IsRefusal(nil) {
+		t.Error("nothing is no refusal")
+	}
+}

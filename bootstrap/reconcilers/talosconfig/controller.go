@@ -92,11 +92,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues(seen.logValues()...))
 	before := config.DeepCopy()
 
-	done, fault := r.execute(ctx, seen, decide(seen))
+	next := decide(seen)
+	done, fault := r.execute(ctx, seen, next)
 
-	// Alone: beside a fault that is terminal it would not be tried again, and nobody would read of the fault.
+	switch next.(type) {
+	case render:
+		recordFailure(done, fault)
+		done = notYet(config, done, fault)
+	case refresh:
+		recordFailure(done, fault)
+	}
+
 	if err := r.report(ctx, before, config, done, fault); err != nil {
-		return ctrl.Result{}, err
+		// Alone: beside a fault that is terminal it would not be tried again, and nobody would read of the fault.
+		if errors.Is(fault, reconcile.TerminalError(nil)) {
+			fault = nil
+		}
+
+		return ctrl.Result{}, errors.Join(fault, err)
 	}
 
 	return ctrl.Result{}, r.tellOnce(ctx, config, fault)

@@ -13,21 +13,36 @@ import (
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
-// notCreated reports that the API server has not taken the data Secret. A refusal, such as that of a quota or an admission
-// policy, is shown to the user, who may be able to lift it; nothing that is watched tells of that, so it is tried again.
-// Everything else goes away by itself, and changes no condition.
+// notCreated reports that the API server has not taken the data Secret. A refusal, such as that of a quota, an admission policy or a webhook,
+// is shown to the user, who may be able to lift it; nothing that is watched tells of that, so it is tried again. Everything else goes away by
+// itself; see notYet.
 func (r *Reconciler) notCreated(ctx context.Context, secret *corev1.Secret, err error) (outcome, error) {
 	err = clustersecrets.CreateFault(ctx, r.Client, secret, err)
 	fault := fmt.Errorf("secret %s: create: %w", secret.Name, err)
 
-	if !secrets.IsRefusal(err) {
-		return outcome{}, fault
-	}
-
-	return outcome{
-		dataSecret: bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason,
-			shorten(fmt.Sprintf("The API server refuses Secret %s: %s", secret.Name, err))),
+	done := outcome{
 		bundle:   good(bootstrapv1.SecretsBundleAvailableReason, ""),
 		rendered: good(bootstrapv1.TalosConfigConfigRenderedReason, ""),
-	}, fault
+	}
+
+	if secrets.IsRefusal(err) {
+		done.dataSecret = bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason,
+			shorten(fmt.Sprintf("The API server refuses Secret %s: %s", secret.Name, err)))
+	}
+
+	return done, fault
+}
+
+// notYet reports, of a data Secret that was to be made, that it is not there, when nothing else says why: what the TalosConfig has waited for
+// has come, and must not be said to be missing for as long as something else fails. The answer's words are in the log alone; they may be
+// others each time.
+func notYet(config *bootstrapv1.TalosConfig, done outcome, err error) outcome {
+	if err == nil || done.dataSecret != (verdict{}) {
+		return done
+	}
+
+	done.dataSecret = bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason, fmt.Sprintf(
+		"Secret %s cannot be written yet: the API server answers %s; it is tried again, and the manager's log has more", config.Name, secrets.AnswerOf(err)))
+
+	return done
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 )
 
 // What the API server says is told in the words that it has for a Secret without values.
@@ -73,6 +76,12 @@ func TestNotCreated(t *testing.T) {
 			},
 			"The API server refuses Secret a-long-machine-name: Invalid" + withheld,
 		},
+		"a webhook that says no, and nothing else": {
+			always(&apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: 400, Message: `admission webhook "team.example.com" denied the request: no team`,
+			}}),
+			`The API server refuses Secret a-long-machine-name: admission webhook "team.example.com" denied the request: no team`,
+		},
 		"no refusal":                  {always(apierrors.NewServiceUnavailable("later")), ""},
 		"no refusal, quotes a value":  {func(value string) error { return apierrors.NewInternalError(errors.New("webhook: " + value)) }, ""},
 		"no answer, quotes the value": {func(value string) error { return errors.New("dial: " + value) }, ""},
@@ -97,8 +106,8 @@ func TestNotCreated(t *testing.T) {
 				t.Error(diff)
 			}
 
-			if refused := got != (outcome{}); refused != (test.want != "") {
-				t.Errorf("got %+v, want one only for a refusal", got)
+			if got.bundle.status != metav1.ConditionTrue || got.rendered.status != metav1.ConditionTrue {
+				t.Errorf("got %+v, want what has been rendered to be said", got)
 			}
 
 			if err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
@@ -109,6 +118,110 @@ func TestNotCreated(t *testing.T) {
 				if strings.Contains(err.Error(), part) {
 					t.Errorf("the error holds a part of the secret: %v", err)
 				}
+			}
+		})
+	}
+}
+
+// Once a config has been tried to be made, nothing is said to be waited for any more. What is known better stays.
+func TestNotYet(t *testing.T) {
+	config := &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}
+	down := fmt.Errorf("secret c-talos: create: %w", apierrors.NewInternalError(errors.New("failed calling webhook: hunter2")))
+	refused := outcome{dataSecret: bad("NotAvailable", "The API server refuses Secret w-1: no team")}
+	made := outcome{bundle: good("Available", ""), rendered: good("ConfigRendered", "")}
+	yet := func(answer string) verdict {
+		return bad("NotAvailable", "Secret w-1 cannot be written yet: the API server answers "+answer+"; it is tried again, and the manager's log has more")
+	}
+
+	tests := map[string]struct {
+		done outcome
+		err  error
+		want outcome
+	}{
+		"nothing was found out":           {outcome{}, down, outcome{dataSecret: yet("InternalError")}},
+		"rendered, and cannot be written": {made, down, outcome{dataSecret: yet("InternalError"), bundle: made.bundle, rendered: made.rendered}},
+		"no connection":                   {outcome{}, errors.New("dial: hunter2"), outcome{dataSecret: yet("nothing that can be used")}},
+		"refused":                         {refused, down, refused},
+		"paused in the meantime":          {outcome{}, nil, outcome{}},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, notYet(config, test.done, test.err), cmp.AllowUnexported(outcome{}, verdict{}, description{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The content of a pool's Secret that is not written is said to be behind, unless it is about to be looked at again anyway.
+func TestNotUpdated(t *testing.T) {
+	resource := schema.GroupResource{Resource: "secrets"}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pool"}, Data: map[string][]byte{dataKey: []byte("x")}}
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 400, Message: "hunter2"}}
+
+	tests := map[string]struct {
+		answer error
+		want   string
+	}{
+		"a webhook that says no": {denied, "The API server refuses the new content of Secret pool: code 400; the words of the answer are left out, since they may quote the Secret"},
+		"a webhook that is down": {
+			apierrors.NewInternalError(errors.New("hunter2")),
+			"The new content of Secret pool cannot be written yet: the API server answers InternalError; it is tried again",
+		},
+		"changed": {apierrors.NewConflict(resource, "pool", errors.New("hunter2")), ""},
+		"gone":    {apierrors.NewNotFound(resource, "pool"), ""},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := notUpdated(secret, test.answer)
+			if diff := cmp.Diff(test.want, got.rendered.message); diff != "" {
+				t.Error(diff)
+			}
+
+			if err == nil || strings.Contains(err.Error(), "hunter2") || errors.Is(err, reconcile.TerminalError(nil)) {
+				t.Errorf("got %v, want an error without the answer's words that is tried again", err)
+			}
+
+			if test.want != "" && got.dataSecretName != "pool" {
+				t.Errorf("got %+v, want the Secret that is there to be told", got)
+			}
+		})
+	}
+}
+
+// A Secret that the TalosConfig is not let own is told of, unless the machine needs it no more.
+func TestNotClaimed(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}, Data: map[string][]byte{dataKey: []byte("x")}}
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 400, Message: "code 400"}}
+	down := apierrors.NewInternalError(errors.New("down"))
+
+	tests := map[string]struct {
+		joined bool
+		answer error
+		want   verdict
+	}{
+		"refused": {
+			false, denied,
+			bad("NotAvailable", "The API server refuses that the TalosConfig owns Secret w-1, which would be deleted without it: code 400"),
+		},
+		"refused, and the machine runs": {true, denied, good("Available", "")},
+		"down":                          {false, down, verdict{}},
+		"down, and the machine runs":    {true, down, good("Available", "")},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			seen := observation{config: &bootstrapv1.TalosConfig{}, owner: &owner{joined: test.joined}}
+
+			got, err := (&Reconciler{}).notClaimed(t.Context(), seen, secret, test.answer)
+			if diff := cmp.Diff(test.want, got.dataSecret, cmp.AllowUnexported(verdict{})); diff != "" {
+				t.Error(diff)
+			}
+
+			if err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
+				t.Errorf("got %v, want an error that is tried again", err)
 			}
 		})
 	}

@@ -41,6 +41,13 @@ func (r *Reconciler) recordCreated(config *bootstrapv1.TalosConfig, secret *core
 	metrics.DataSecretWritten(metrics.Created)
 }
 
+// recordFailure counts a config that could not be rendered, or not be written.
+func recordFailure(done outcome, fault error) {
+	if fault != nil {
+		metrics.RenderFailed(done.fault())
+	}
+}
+
 func (r *Reconciler) recordUpdated(config *bootstrapv1.TalosConfig, secret *corev1.Secret, rendered machineconfig.Config) {
 	metrics.Rendered()
 	metrics.DataSecretWritten(metrics.Regenerated)

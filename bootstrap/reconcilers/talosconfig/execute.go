@@ -44,12 +44,7 @@ func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (
 	case keep:
 		return r.keep(ctx, seen, next.secret)
 	case refresh:
-		done, err := r.refresh(ctx, seen, next.secret)
-		if err != nil {
-			metrics.RenderFailed(done.fault())
-		}
-
-		return done, err
+		return r.refresh(ctx, seen, next.secret)
 	case claim:
 		return r.claim(ctx, seen, next.secret)
 	case adopt:
@@ -59,12 +54,7 @@ func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (
 	case forgo:
 		return forgone(seen.config.Name), nil
 	case render:
-		done, err := r.render(ctx, seen, next.again)
-		if err != nil {
-			metrics.RenderFailed(done.fault())
-		}
-
-		return done, err
+		return r.render(ctx, seen, next.again)
 	}
 
 	return outcome{}, fmt.Errorf("step %T is not known", next)
@@ -115,13 +105,31 @@ func (r *Reconciler) claim(ctx context.Context, seen observation, secret *corev1
 	// The lock keeps an owner that somebody else has set in the meantime.
 	patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, claimed, patch); err != nil {
-		return outcome{}, fmt.Errorf("secret %s: set its owner: %w", secret.Name, secrets.WithoutWords(err))
+		return r.notClaimed(ctx, seen, secret, secrets.WithoutWords(err))
 	}
 
 	r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.config, secretKind, claimed.ResourceVersion)
 	r.recordClaimed(seen.config, claimed)
 
 	return r.keep(ctx, seen, claimed)
+}
+
+// notClaimed reports that the API server has not let the TalosConfig own its Secret. It is tried again. A machine that has joined needs the
+// Secret no more, and is ready without.
+func (r *Reconciler) notClaimed(ctx context.Context, seen observation, secret *corev1.Secret, err error) (outcome, error) {
+	fault := fmt.Errorf("secret %s: set its owner: %w", secret.Name, err)
+
+	switch {
+	case seen.owner.joined:
+		done, keepErr := r.keep(ctx, seen, secret)
+
+		return done, errors.Join(fault, keepErr)
+	case secrets.IsRefusal(err):
+		return outcome{dataSecret: bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason, fmt.Sprintf(
+			"The API server refuses that the TalosConfig owns Secret %s, which would be deleted without it: %s", secret.Name, err))}, fault
+	default:
+		return outcome{}, fault
+	}
 }
 
 // render makes the config and the Secret.

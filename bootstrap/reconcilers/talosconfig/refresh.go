@@ -196,12 +196,18 @@ func notUpdated(secret *corev1.Secret, err error) (outcome, error) {
 	err = secrets.WithoutWords(err)
 	fault := fmt.Errorf("secret %s: update: %w", secret.Name, err)
 
-	if !secrets.IsRefusal(err) {
+	// Another manager was faster, or the Secret is gone: it is looked at again.
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return outcome{}, fault
 	}
 
+	said := fmt.Sprintf("The new content of Secret %s cannot be written yet: the API server answers %s; it is tried again", secret.Name, secrets.AnswerOf(err))
+	if secrets.IsRefusal(err) {
+		said = fmt.Sprintf("The API server refuses the new content of Secret %s: %s", secret.Name, err)
+	}
+
 	done := kept(secret)
-	done.rendered = bad(bootstrapv1.TalosConfigRenderFailedReason, fmt.Sprintf("The API server refuses the new content of Secret %s: %s", secret.Name, err))
+	done.rendered = bad(bootstrapv1.TalosConfigRenderFailedReason, said)
 
 	return done, fault
 }

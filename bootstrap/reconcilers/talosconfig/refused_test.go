@@ -3,11 +3,18 @@
 package talosconfig_test
 
 import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	admissionapi "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,4 +139,103 @@ func (w *world) policy(message string) func() {
 		w.Expect(admin.Delete(w.t.Context(), binding)).To(Succeed())
 		w.Expect(admin.Delete(w.t.Context(), policy)).To(Succeed())
 	}
+}
+
+// A webhook that says no without a code or a reason is shown as what it is, and so is one that does not answer: the wait that was over is not
+// said to go on.
+func TestSecretRefusedByWebhook(t *testing.T) {
+	for name, at := range map[string]struct{ secret, conditionType string }{
+		"the machine's Secret": {"w-1", dataSecret},
+		"the cluster's Secret": {"c-ca", bundleOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.bundle()
+			w.create(strings.Replace(clusterYAML, "  controlPlaneEndpoint: {host: c.example.com, port: 6443}\n", "", 1))
+			w.provision()
+			w.create(clusterConfigYAML)
+
+			hook := w.webhook(at.secret)
+			w.machine("w-1", worker, "")
+			w.condition("w-1", dataSecret, "WaitingForControlPlaneEndpoint")
+
+			endpoint := &clusterv1.Cluster{}
+			w.change(endpoint, "c", func() {
+				endpoint.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "c.example.com", Port: 6443}
+			})
+			w.condition("w-1", at.conditionType, "NotAvailable", contains("secret "+at.secret, "the API server refuses", "no team, no Secret")...)
+			w.condition("w-1", dataSecret, "NotAvailable")
+			w.Eventually(w.events("w-1")).Should(ContainElement("NotAvailable"))
+
+			hook.answer(http.StatusServiceUnavailable)
+			w.condition("w-1", dataSecret, "NotAvailable", ContainSubstring("Secret w-1 cannot be written yet: the API server answers InternalError"))
+
+			hook.answer(http.StatusOK)
+			w.ready("w-1")
+		})
+	}
+}
+
+// webhook is one that is asked about a Secret.
+type webhook struct{ code atomic.Int32 }
+
+// answer has the webhook fail with the code, or allow everything with that of success.
+func (h *webhook) answer(code int32) { h.code.Store(code) }
+
+func (h *webhook) ServeHTTP(out http.ResponseWriter, request *http.Request) {
+	review := &admissionapi.AdmissionReview{}
+	if err := json.NewDecoder(request.Body).Decode(review); err != nil {
+		http.Error(out, err.Error(), http.StatusBadRequest)
+
+		return
+	}
+
+	switch code := int(h.code.Load()); code {
+	case 0:
+		review.Response = &admissionapi.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "no team, no Secret"}}
+	case http.StatusOK:
+		review.Response = &admissionapi.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	default:
+		http.Error(out, "later", code)
+
+		return
+	}
+
+	review.Request = nil
+	_ = json.NewEncoder(out).Encode(review) // who has gone reads no answer
+}
+
+// webhook has the API server ask a webhook about the Secret of the world, and waits until it does. It denies it.
+func (w *world) webhook(secret string) *webhook {
+	w.t.Helper()
+
+	hook := &webhook{}
+	server := httptest.NewTLSServer(hook)
+	w.t.Cleanup(server.Close)
+
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	configuration := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name:                    "team.example.com",
+			ClientConfig:            admissionv1.WebhookClientConfig{URL: &server.URL, CABundle: authority},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}},
+			MatchConditions:         []admissionv1.MatchCondition{{Name: "secret", Expression: fmt.Sprintf("object.metadata.name == %q", secret)}},
+			SideEffects:             new(admissionv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
+			}},
+		}},
+	}
+
+	w.Expect(admin.Create(w.t.Context(), configuration)).To(Succeed())
+	w.t.Cleanup(func() { _ = admin.Delete(context.Background(), configuration) }) // ends with the API server
+
+	w.Eventually(func() error {
+		return admin.Create(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: secret}}, client.DryRunAll)
+	}).Should(MatchError(ContainSubstring("no team, no Secret")))
+
+	return hook
 }

@@ -128,7 +128,7 @@ func refused(next refuse) outcome {
 }
 
 // failed sorts the error of a render: faults of the bundle and of the inputs go into their conditions and are terminal;
-// everything else, such as an API server that does not answer, is returned to be tried again, and changes no condition.
+// everything else, such as an API server that does not answer, is returned to be tried again, and tells nothing of inputs and bundle.
 func failed(in renderInputs, err error) (outcome, error) {
 	done := outcome{dataSecret: bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason, see(bootstrapv1.TalosConfigConfigRenderedCondition))}
 
