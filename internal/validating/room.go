@@ -14,39 +14,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// maxAtOnce is how many bytes of requests are read and looked at at the same time. The API server passes on any number of requests at once,
-// each with objects of up to 3 MiB, and to decode one and look at it takes many times its size: without a bound, whoever may create patches
-// could make the manager run out of memory. Ordinary objects have a few KiB, and never wait for each other.
-const maxAtOnce = 4 << 20
+// How many bytes of requests are read and looked at at the same time. The API server passes on any number of requests at once, each with
+// objects of up to 3 MiB, and to decode one and look at it takes many times its size: without a bound, whoever may create patches could make
+// the manager run out of memory. Ordinary objects have a few KiB. What is no larger than an ordinary request has a room of its own, so that it
+// never waits for what is large, nor for who only announces that.
+const (
+	maxOrdinary       = 64 << 10
+	maxOrdinaryAtOnce = 2 << 20
+	maxLargeAtOnce    = 4 << 20
+)
 
-// readTimeout is how long a request may take to come once there is room for it. The API server sends it at once, and by default waits no
-// longer for the answer; who announces much and sends nothing must not keep the room from others.
-const readTimeout = 10 * time.Second
+// readTimeout is how long a request may take to come once there is room for it. The API server sends it at once, and by default waits ten
+// seconds for the answer: who announces much and sends nothing must not keep the room from others for as long as that.
+const readTimeout = 2 * time.Second
 
 // Room bounds the memory of all webhooks of a manager together.
 type Room struct {
-	bytes       *semaphore.Weighted
-	readTimeout time.Duration
+	ordinary, large *semaphore.Weighted
+	readTimeout     time.Duration
 }
 
 // NewRoom returns a Room for the webhooks of one manager.
-func NewRoom() *Room { return &Room{semaphore.NewWeighted(maxAtOnce), readTimeout} }
+func NewRoom() *Room {
+	return &Room{semaphore.NewWeighted(maxOrdinaryAtOnce), semaphore.NewWeighted(maxLargeAtOnce), readTimeout}
+}
 
 // within has each request wait for room before anything of it is read, at most as long as the API server waits for the answer, and come
 // whole soon after.
 func (r *Room) within(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
-		size := request.ContentLength
-		if size < 0 || size > maxAtOnce {
-			size = maxAtOnce
-		}
+		room, size := r.of(request)
 
-		if err := r.bytes.Acquire(request.Context(), size); err != nil {
-			http.Error(out, "too many large objects are being checked: try again", http.StatusServiceUnavailable)
+		if err := room.Acquire(request.Context(), size); err != nil {
+			http.Error(out, "too many objects are being checked: try again", http.StatusServiceUnavailable)
 
 			return
 		}
-		defer r.bytes.Release(size)
+		defer room.Release(size)
 
 		if err := r.hurry(out, request); err != nil {
 			http.Error(out, "the time to read the request cannot be bounded", http.StatusInternalServerError)
@@ -56,6 +60,18 @@ func (r *Room) within(next http.Handler) http.Handler {
 
 		next.ServeHTTP(out, request)
 	})
+}
+
+// of returns the room that the request is let into, and how much of it. One that does not say how long it is may be as long as it likes.
+func (r *Room) of(request *http.Request) (*semaphore.Weighted, int64) {
+	switch size := request.ContentLength; {
+	case size < 0 || size > maxLargeAtOnce:
+		return r.large, maxLargeAtOnce
+	case size > maxOrdinary:
+		return r.large, size
+	default:
+		return r.ordinary, size
+	}
 }
 
 // hurry bounds the time that the body takes to be read, and nothing else: the deadline ends with the body, as the server goes on to listen

@@ -43,8 +43,9 @@ type (
 	// refuse leaves a Secret of the name alone that belongs to something else, or would.
 	refuse struct{ reason, message string }
 
-	// forgo does without a Secret: it was deleted after the machine had joined, which never reads it again.
-	forgo struct{}
+	// forgo does without a Secret: what has become of it, which the message tells, came after the machine had joined, which never reads it
+	// again.
+	forgo struct{ message string }
 )
 
 func (wait) isStep()    {}
@@ -72,7 +73,7 @@ func decide(seen observation) step {
 		return decideSecret(seen)
 
 	case owner.joined:
-		return forgo{}
+		return forgo{fmt.Sprintf("Secret %s does not exist; %s", config.Name, joinedMessage)}
 	}
 
 	if cluster, reserved := secrets.ReservedFor(config.Name); reserved {
@@ -123,9 +124,24 @@ func unready(seen observation) wait {
 	return wait{}
 }
 
+// joinedMessage is why nothing is wrong with a machine whose Secret is.
+const joinedMessage = "the machine has joined and does not read it again"
+
 // decideSecret says what to do about a Secret with the TalosConfig's name.
 func decideSecret(seen observation) step {
-	switch holderOf(seen.secret, seen.config, seen.owner) {
+	holder := holderOf(seen.secret, seen.config, seen.owner)
+
+	// A machine that runs must not be called unready, and be replaced, for what it does not need.
+	if owner := seen.owner; owner != nil && owner.joined {
+		switch {
+		case holder == holderOther && owner.dataSecretName == seen.secret.Name:
+			return forgo{fmt.Sprintf("Secret %s is another now, which %s; %s", seen.secret.Name, belongs(seen.secret), joinedMessage)}
+		case holder != holderOther && isEmpty(seen.secret):
+			return forgo{fmt.Sprintf("Secret %s has no value for the key %q any more; %s", seen.secret.Name, dataKey, joinedMessage)}
+		}
+	}
+
+	switch holder {
 	case holderConfig:
 		if seen.secret.Labels[clusterv1.ClusterNameLabel] != seen.owner.clusterName {
 			return claim{seen.secret}
@@ -153,11 +169,13 @@ func foreignMessage(secret *corev1.Secret) string {
 			secret.Name, cluster)
 	}
 
-	belongs := "has no controlling owner"
+	return fmt.Sprintf("Secret %s exists and %s; it is not reused: delete or rename it", secret.Name, belongs(secret))
+}
 
+func belongs(secret *corev1.Secret) string {
 	if controller := metav1.GetControllerOf(secret); controller != nil {
-		belongs = fmt.Sprintf("belongs to %s %s (UID %s)", controller.Kind, controller.Name, controller.UID)
+		return fmt.Sprintf("belongs to %s %s (UID %s)", controller.Kind, controller.Name, controller.UID)
 	}
 
-	return fmt.Sprintf("Secret %s exists and %s; it is not reused: delete or rename it", secret.Name, belongs)
+	return "has no controlling owner"
 }

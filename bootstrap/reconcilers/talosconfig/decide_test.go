@@ -21,7 +21,7 @@ func TestDecide(t *testing.T) {
 	secretOf := func(refs ...metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Name: "w1", OwnerReferences: refs, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
-		}}
+		}, Data: map[string][]byte{dataKey: []byte("x")}}
 	}
 	reference := func(kind, name, uid string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "bootstrap.ichor.maesh.dev/v1alpha1", Kind: kind, Name: name, UID: types.UID("uid-" + uid), Controller: new(true)}
@@ -36,6 +36,13 @@ func TestDecide(t *testing.T) {
 	foreign := secretOf(reference("TalosConfig", "w1", "before"))
 	foreign.OwnerReferences[0].APIVersion = "bootstrap.cluster.x-k8s.io/v1alpha3"
 	other := secretOf(reference("TalosConfig", "w2", "another"))
+
+	emptied, formerEmptied := own.DeepCopy(), former.DeepCopy()
+	emptied.Data[dataKey], formerEmptied.Data = nil, nil
+
+	const another = "Secret w1 is another now, which belongs to TalosConfig w2 (UID uid-another); the machine has joined and does not read it again"
+
+	const empty = `Secret w1 has no value for the key "value" any more; the machine has joined and does not read it again`
 
 	tests := map[string]struct {
 		change func(*observation)
@@ -61,25 +68,31 @@ func TestDecide(t *testing.T) {
 			o.secret, o.owner = own, poolOfTest()
 			o.owner.object.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 		}, "keep"},
-		"pool without Secret":                        {func(o *observation) { o.owner = poolOfTest() }, "render"},
-		"own Secret without its label":               {func(o *observation) { o.secret = unlabelled }, "claim"},
-		"Secret deleted before the machine joined":   {func(o *observation) { o.owner.dataSecretName = "w1" }, "render again"},
-		"Secret deleted before CAPI has seen it":     {func(o *observation) { o.config.Status.Initialization.DataSecretCreated = new(true) }, "render again"},
-		"Secret deleted after the machine joined":    {func(o *observation) { o.owner.dataSecretName, o.owner.joined = "w1", true }, "forgo"},
-		"bootstrap data of another name":             {func(o *observation) { o.owner.dataSecretName = "handmade" }, "adopt handmade"},
-		"Secret without owner, machine boots of it":  {func(o *observation) { o.secret, o.owner.dataSecretName = orphan, "w1" }, "claim"},
-		"the same, of a pool":                        {func(o *observation) { o.secret, o.owner = orphan, poolOfTest(); o.owner.dataSecretName = "w1" }, "claim"},
-		"Secret that a user wrote for the machine":   {func(o *observation) { o.secret, o.owner.dataSecretName = handmade, "w1" }, "adopt w1"},
-		"Secret that a user wrote for the pool":      {func(o *observation) { o.secret, o.owner = handmade, poolOfTest(); o.owner.dataSecretName = "w1" }, "adopt w1"},
-		"Secret of another provider's kind":          {func(o *observation) { o.secret, o.owner.dataSecretName = foreign, "w1" }, "refuse ForeignSecret"},
-		"name of a cluster's own Secret":             {func(o *observation) { o.config.Name = "c-ca" }, "refuse NameReserved"},
-		"name of another cluster's bundle":           {func(o *observation) { o.config.Name = "b-talos" }, "refuse NameReserved"},
-		"name of a kubeconfig":                       {func(o *observation) { o.config.Name = "b-kubeconfig" }, "refuse NameReserved"},
-		"such a name, and there is nothing to make":  {func(o *observation) { o.config.Name, o.owner.joined = "b-talos", true }, "forgo"},
-		"Secret without owner, machine does not":     {func(o *observation) { o.secret = orphan }, "refuse ForeignSecret"},
-		"Secret of former self, machine boots of it": {func(o *observation) { o.secret, o.owner.dataSecretName = former, "w1" }, "claim"},
-		"Secret of an earlier machine of the name":   {func(o *observation) { o.secret = former }, "refuse ForeignSecret"},
-		"Secret of another TalosConfig":              {func(o *observation) { o.secret, o.owner.dataSecretName = other, "w1" }, "refuse ForeignSecret"},
+		"pool without Secret":                          {func(o *observation) { o.owner = poolOfTest() }, "render"},
+		"own Secret without its label":                 {func(o *observation) { o.secret = unlabelled }, "claim"},
+		"Secret deleted before the machine joined":     {func(o *observation) { o.owner.dataSecretName = "w1" }, "render again"},
+		"Secret deleted before CAPI has seen it":       {func(o *observation) { o.config.Status.Initialization.DataSecretCreated = new(true) }, "render again"},
+		"Secret deleted after the machine joined":      {func(o *observation) { o.owner.dataSecretName, o.owner.joined = "w1", true }, "forgo: Secret w1 does not exist; the machine has joined and does not read it again"},
+		"bootstrap data of another name":               {func(o *observation) { o.owner.dataSecretName = "handmade" }, "adopt handmade"},
+		"Secret without owner, machine boots of it":    {func(o *observation) { o.secret, o.owner.dataSecretName = orphan, "w1" }, "claim"},
+		"the same, of a pool":                          {func(o *observation) { o.secret, o.owner = orphan, poolOfTest(); o.owner.dataSecretName = "w1" }, "claim"},
+		"Secret that a user wrote for the machine":     {func(o *observation) { o.secret, o.owner.dataSecretName = handmade, "w1" }, "adopt w1"},
+		"Secret that a user wrote for the pool":        {func(o *observation) { o.secret, o.owner = handmade, poolOfTest(); o.owner.dataSecretName = "w1" }, "adopt w1"},
+		"Secret of another provider's kind":            {func(o *observation) { o.secret, o.owner.dataSecretName = foreign, "w1" }, "refuse ForeignSecret"},
+		"name of a cluster's own Secret":               {func(o *observation) { o.config.Name = "c-ca" }, "refuse NameReserved"},
+		"name of another cluster's bundle":             {func(o *observation) { o.config.Name = "b-talos" }, "refuse NameReserved"},
+		"name of a kubeconfig":                         {func(o *observation) { o.config.Name = "b-kubeconfig" }, "refuse NameReserved"},
+		"such a name, and there is nothing to make":    {func(o *observation) { o.config.Name, o.owner.joined = "b-talos", true }, "forgo: Secret b-talos does not exist; the machine has joined and does not read it again"},
+		"Secret without owner, machine does not":       {func(o *observation) { o.secret = orphan }, "refuse ForeignSecret"},
+		"Secret of former self, machine boots of it":   {func(o *observation) { o.secret, o.owner.dataSecretName = former, "w1" }, "claim"},
+		"Secret of an earlier machine of the name":     {func(o *observation) { o.secret = former }, "refuse ForeignSecret"},
+		"own Secret, emptied":                          {func(o *observation) { o.secret = emptied }, "keep"},
+		"own Secret, emptied when the machine runs":    {func(o *observation) { o.secret, o.owner.joined = emptied, true }, "forgo: " + empty},
+		"the same of former self":                      {func(o *observation) { o.secret, o.owner.dataSecretName, o.owner.joined = formerEmptied, "w1", true }, "forgo: " + empty},
+		"former self's, when the machine runs":         {func(o *observation) { o.secret, o.owner.dataSecretName, o.owner.joined = former, "w1", true }, "claim"},
+		"another's, when the machine runs":             {func(o *observation) { o.secret, o.owner.dataSecretName, o.owner.joined = other, "w1", true }, "forgo: " + another},
+		"another's, which the machine never booted of": {func(o *observation) { o.secret, o.owner.joined = other, true }, "refuse ForeignSecret"},
+		"Secret of another TalosConfig":                {func(o *observation) { o.secret, o.owner.dataSecretName = other, "w1" }, "refuse ForeignSecret"},
 	}
 
 	for name, test := range tests {
@@ -135,7 +148,7 @@ func describeStep(s step) string {
 	case refuse:
 		return "refuse " + s.reason
 	case forgo:
-		return "forgo"
+		return "forgo: " + s.message
 	}
 
 	return "unknown"

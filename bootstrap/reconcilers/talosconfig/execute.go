@@ -52,7 +52,7 @@ func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (
 	case refuse:
 		return refused(next), reconcile.TerminalError(errors.New(next.message))
 	case forgo:
-		return forgone(seen.config.Name), nil
+		return forgone(seen.config.Name, next.message), nil
 	case render:
 		return r.render(ctx, seen, next.again)
 	}
@@ -83,10 +83,12 @@ func (r *Reconciler) keep(ctx context.Context, seen observation, secret *corev1.
 	return done, nil
 }
 
+// isEmpty says whether the Secret has no config. The cache does not have the value, but something in its place unless it is empty.
+func isEmpty(secret *corev1.Secret) bool { return len(secret.Data[dataKey]) == 0 }
+
 // kept is what a Secret says of itself.
 func kept(secret *corev1.Secret) outcome {
-	// The cache does not have the value, but something in its place unless it is empty.
-	if len(secret.Data[dataKey]) == 0 {
+	if isEmpty(secret) {
 		return damaged(secret.Name)
 	}
 

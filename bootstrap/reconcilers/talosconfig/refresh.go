@@ -105,7 +105,7 @@ func (r *Reconciler) refresh(ctx context.Context, seen observation, secret *core
 
 // isRenderedFrom says whether the Secret has a config that was rendered from the inputs. A Secret without a value or a hash was damaged.
 func isRenderedFrom(secret *corev1.Secret, fingerprint string) bool {
-	return len(secret.Data[dataKey]) > 0 && descriptionOf(secret).hash != "" &&
+	return !isEmpty(secret) && descriptionOf(secret).hash != "" &&
 		fingerprint != "" && secret.Annotations[bootstrapv1.InputsFingerprintAnnotation] == fingerprint
 }
 
@@ -119,7 +119,7 @@ func (r *Reconciler) update(ctx context.Context, seen observation, secret *corev
 	}
 
 	// Without a value nobody can say what was there; an annotation that a user has changed differs from every hash.
-	other := len(secret.Data[dataKey]) == 0 || secret.Annotations[bootstrapv1.RenderedHashAnnotation] != config.Hash
+	other := isEmpty(secret) || secret.Annotations[bootstrapv1.RenderedHashAnnotation] != config.Hash
 
 	switch {
 	case other && ptr.Deref(secret.Immutable, false):

@@ -114,12 +114,11 @@ func adopted(name, kind string) outcome {
 	}
 }
 
-func forgone(name string) outcome {
+func forgone(name, message string) outcome {
 	return outcome{
 		dataSecretName: name,
-		dataSecret: good(bootstrapv1.TalosConfigDataSecretNotNeededReason,
-			fmt.Sprintf("Secret %s does not exist; the machine has joined and does not read it again", name)),
-		rendered: good(bootstrapv1.TalosConfigConfigRenderedReason, ""),
+		dataSecret:     good(bootstrapv1.TalosConfigDataSecretNotNeededReason, message),
+		rendered:       good(bootstrapv1.TalosConfigConfigRenderedReason, ""),
 	}
 }
 
