@@ -225,7 +225,7 @@ func (k *Keeper) completeUserBundle(ctx context.Context, read reader, cluster *c
 		return nil, copied, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
 	}
 
-	return bundle, copied, nil
+	return bundle, copied, k.refuseShared(ctx, cluster, config, bundle)
 }
 
 // readUserBundle reads the bundle that the TalosClusterConfig refers to; nil means that the Secret does not exist.

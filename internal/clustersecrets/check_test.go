@@ -10,6 +10,7 @@ import (
 	machinerysecrets "github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -140,6 +141,9 @@ func TestCheckOfSecretsToBeMade(t *testing.T) {
 	ref := &bootstrapv1.TalosClusterConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "config"}}
 	ref.Spec.SecretsRef = &corev1.LocalObjectReference{Name: "mine"}
 
+	theirs := ref.DeepCopy()
+	theirs.Spec.SecretsRef.Name = "b-talos"
+
 	tests := map[string]struct {
 		prepare func(d *desk) []client.Object
 		config  *bootstrapv1.TalosClusterConfig
@@ -175,6 +179,35 @@ func TestCheckOfSecretsToBeMade(t *testing.T) {
 		"a bundle to copy that does not exist": {
 			config: ref, reason: bootstrapv1.SecretsBundleInvalidReason, texts: []string{`spec.secretsRef: secret "mine" does not exist`},
 		},
+		"a bundle to copy": {
+			prepare: func(d *desk) []client.Object { return []client.Object{bundleOf(d, "mine")} }, config: ref,
+		},
+		"a bundle to copy beside another Cluster's": {
+			prepare: func(d *desk) []client.Object {
+				return []client.Object{bundleOf(d, "mine"), clusterNamed("b", "uid-b"), bundleOf(d, "b-talos")}
+			},
+			config: ref,
+		},
+		"a bundle to copy that another Cluster has copied": {
+			prepare: func(d *desk) []client.Object {
+				mine := bundleOf(d, "mine")
+				theirs := mine.DeepCopy()
+				theirs.Name = "b-talos"
+
+				return []client.Object{mine, clusterNamed("b", "uid-b"), theirs}
+			},
+			config: ref, reason: bootstrapv1.SecretsBundleMismatchReason,
+			texts: []string{"TalosClusterConfig config: spec.secretsRef: secret mine: holds the bundle of Cluster b", "a bundle of its own"},
+		},
+		"a bundle to copy that is another Cluster's own": {
+			prepare: func(d *desk) []client.Object {
+				return []client.Object{clusterNamed("b", "uid-b"), bundleOf(d, "b-talos"), clusterNamed("d", "uid-d")}
+			},
+			config: theirs, reason: bootstrapv1.SecretsBundleMismatchReason, texts: []string{"secret b-talos: holds the bundle of Cluster b"},
+		},
+		"a bundle to copy that was a deleted Cluster's": {
+			prepare: func(d *desk) []client.Object { return []client.Object{bundleOf(d, "b-talos")} }, config: theirs,
+		},
 	}
 
 	for name, test := range tests {
@@ -190,16 +223,40 @@ func TestCheckOfSecretsToBeMade(t *testing.T) {
 			made, faults := d.check(test.config)
 			d.Expect(made).To(BeFalse())
 
+			// What is found before is what stops the first machine.
+			d.writes = 0
+			_, err := d.keeper.Make(t.Context(), clusterC(), test.config, version.Newest())
+
 			if test.reason == "" {
 				d.Expect(faults).To(BeEmpty())
+				d.Expect(err).NotTo(HaveOccurred())
 
 				return
 			}
 
 			d.Expect(faults).To(HaveLen(1))
 			d.fault(faults[0], test.reason, test.texts...)
+			d.fault(err, test.reason, test.texts...)
+			d.Expect(d.writes).To(BeZero())
 		})
 	}
+}
+
+// bundleOf is a Secret of the name with a bundle of its own.
+func bundleOf(d *desk, name string) *corev1.Secret {
+	d.t.Helper()
+
+	made, err := secrets.New(machinerysecrets.NewFixedClock(birth), version.Newest(), secrets.WithECDSAServiceAccountKey())
+	d.Expect(err).NotTo(HaveOccurred())
+
+	data, err := secrets.Encode(made)
+	d.Expect(err).NotTo(HaveOccurred())
+
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string][]byte{secrets.BundleKey: data}}
+}
+
+func clusterNamed(name string, uid types.UID) *clusterv1.Cluster {
+	return &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid}}
 }
 
 // What carries a cluster's secrets is watched when it begins to and when it ends.

@@ -126,6 +126,7 @@ func TestRules(t *testing.T) {
 		"client in a Secret with an empty name":     {"TalosClusterConfig", "{clusterName: a, registries: [{host: docker.io, tls: {clientCertificateSecretRef: {name: ''}}}]}", "spec.registries[0].tls.clientCertificateSecretRef: Invalid value: name must be set"},
 		"trust roots in a Secret without a name":    {"TalosClusterConfig", "{clusterName: a, acceptedCAsSecretRef: {}}", "spec.acceptedCAsSecretRef: Invalid value: name must be set"},
 		"secrets bundle in a Secret without a name": {"TalosClusterConfig", "{clusterName: a, secretsRef: {name: ''}}", "spec.secretsRef: Invalid value: name must be set"},
+		"secrets bundle for every cluster":          {"TalosClusterConfig", "{clusterSelector: {}, secretsRef: {name: s}}", "secretsRef needs clusterName: a secrets bundle is that of one cluster"},
 		"references with names":                     {"TalosClusterConfig", "{clusterName: a, secretsRef: {name: s}, acceptedCAsSecretRef: {name: s}, registries: [{host: docker.io, authSecretRef: {name: s}, tls: {caSecretRef: {name: s}, clientCertificateSecretRef: {name: s}}}]}", ""},
 		"manifests without URLs":                    {"TalosClusterConfig", "{clusterName: a, network: {cni: {type: Manifests}}}", "urls must be set with type Manifests"},
 		"URLs without manifests":                    {"TalosClusterConfig", "{clusterName: a, network: {cni: {type: None, urls: ['https://a.example.com']}}}", "urls must be set with type Manifests"},

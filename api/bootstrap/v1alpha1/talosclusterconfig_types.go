@@ -34,6 +34,7 @@ const (
 
 // TalosClusterConfigSpec is the cluster-wide settings of the Clusters it targets.
 // +kubebuilder:validation:XValidation:rule="has(self.clusterName) != has(self.clusterSelector)",message="exactly one of clusterName and clusterSelector must be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.secretsRef) || has(self.clusterName) || oldSelf.hasValue() && has(oldSelf.value().secretsRef) && !has(oldSelf.value().clusterName)",optionalOldSelf=true,message="secretsRef needs clusterName: a secrets bundle is that of one cluster"
 type TalosClusterConfigSpec struct {
 	ClusterTargeting `json:",inline"`
 
@@ -77,7 +78,8 @@ type TalosClusterConfigSpec struct {
 	AcceptedCAsSecretRef *corev1.LocalObjectReference `json:"acceptedCAsSecretRef,omitempty"`
 
 	// secretsRef names a Secret of this namespace with a Talos secrets bundle (key "bundle") to use instead of a generated
-	// one. It is copied once into <cluster>-talos; a later difference is an error.
+	// one. It is copied once into <cluster>-talos; a later difference is an error. It needs clusterName, and must not be the
+	// bundle of another Cluster: two clusters with the same secrets have the same administrators.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.name) && self.name != ''",message="name must be set"
 	SecretsRef *corev1.LocalObjectReference `json:"secretsRef,omitempty"`

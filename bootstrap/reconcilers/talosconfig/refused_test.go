@@ -163,7 +163,7 @@ func TestSecretRefusedByWebhook(t *testing.T) {
 			w.change(endpoint, "c", func() {
 				endpoint.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "c.example.com", Port: 6443}
 			})
-			w.condition("w-1", at.conditionType, "NotAvailable", contains("secret "+at.secret, "the API server refuses", "no team, no Secret")...)
+			w.condition("w-1", at.conditionType, "NotAvailable", contains(at.secret, "he API server refuses", "no team, no Secret")...)
 			w.condition("w-1", dataSecret, "NotAvailable")
 			w.Eventually(w.events("w-1")).Should(ContainElement("NotAvailable"))
 
