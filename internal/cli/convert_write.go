@@ -11,9 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/maesh-dev/ichor/internal/convert"
+	"github.com/maesh-dev/ichor/internal/yamlsyntax"
 )
 
 // checkSecretsFile refuses what a file with secrets cannot be: a terminal or a pipe would show them.
@@ -76,7 +75,7 @@ func (o *convertOptions) write(result *convert.Result) error {
 
 func encodeObject(format string, object any) ([]byte, error) {
 	if format == outputYAML {
-		return yaml.Marshal(object)
+		return yamlsyntax.Marshal(object)
 	}
 
 	var out bytes.Buffer

@@ -11,6 +11,7 @@ import (
 	"github.com/maesh-dev/ichor/internal/cli/inventory"
 	"github.com/maesh-dev/ichor/internal/cli/manifest"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // Severity of a finding.
@@ -68,7 +69,7 @@ func (f *Finding) String() string {
 		parts = append(parts, f.Object.String())
 	}
 
-	for _, part := range []string{f.Path, f.Document, f.Field, f.Message} {
+	for _, part := range []string{prose.InLine(f.Path), prose.InLine(f.Document), prose.InLine(f.Field), prose.Printable(f.Message)} {
 		if part != "" {
 			parts = append(parts, part)
 		}

@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+
+	"github.com/maesh-dev/ichor/internal/yamlsyntax"
 )
 
 // Output formats.
@@ -57,7 +58,7 @@ func (o *outputFlag) write(out io.Writer, result any, text func(io.Writer) error
 			return err
 		}
 	case outputYAML:
-		data, err := yaml.Marshal(result)
+		data, err := yamlsyntax.Marshal(result)
 		if err != nil {
 			return err
 		}

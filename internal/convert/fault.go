@@ -5,6 +5,8 @@ package convert
 import (
 	"fmt"
 	"strings"
+
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // Place is where something stands in the input.
@@ -44,7 +46,7 @@ func (f Fault) String() string {
 		parts = append(parts, f.Place.String(), fmt.Sprintf("document %d", f.Index))
 	}
 
-	for _, part := range []string{f.Document, f.Pointer, f.Message} {
+	for _, part := range []string{prose.InLine(f.Document), prose.InLine(f.Pointer), prose.Printable(f.Message)} {
 		if part != "" {
 			parts = append(parts, part)
 		}

@@ -15,11 +15,11 @@ import (
 	"go.yaml.in/yaml/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/maesh-dev/ichor/config/bootstrap/crd"
 	"github.com/maesh-dev/ichor/internal/cli/admission"
 	"github.com/maesh-dev/ichor/internal/convert"
+	"github.com/maesh-dev/ichor/internal/yamlsyntax"
 )
 
 // planted is what stands in the place of secrets in the documents that fuzzing begins with.
@@ -247,7 +247,7 @@ func lifted(value any) any {
 func encode(t *testing.T, object any) []byte {
 	t.Helper()
 
-	data, err := sigsyaml.Marshal(object)
+	data, err := yamlsyntax.Marshal(object)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"go.yaml.in/yaml/v4"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
+	"github.com/maesh-dev/ichor/internal/yamlsyntax"
 )
 
 // refer moves what stands in a field into the Secret and sets the field that refers to it, where that is called for. It is false
@@ -124,7 +124,7 @@ func (w *walker) move(node *yaml.Node, reference reflect.StructField, pointer st
 
 		text = decoded
 	case machineconfigv1alpha1.FormPod:
-		data, err := sigsyaml.Marshal(freeForm(node))
+		data, err := yamlsyntax.Marshal(freeForm(node))
 		if err != nil {
 			w.s.fault(pointer, node.Line, "cannot be written as YAML")
 

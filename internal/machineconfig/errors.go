@@ -4,11 +4,10 @@ package machineconfig
 
 import (
 	"errors"
-	"fmt"
 	"strings"
-	"unicode"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // Reason says what sort of thing is wrong with the inputs of a config. It is the reason of the ConfigRendered condition.
@@ -60,41 +59,15 @@ func (e *Error) Error() string {
 	}
 
 	if e.Document != "" {
-		parts = append(parts, inLine(e.Document))
+		parts = append(parts, prose.InLine(e.Document))
 	}
 
 	if e.Field != "" {
-		parts = append(parts, inLine(e.Field))
+		parts = append(parts, prose.InLine(e.Field))
 	}
 
-	return strings.Join(append(parts, printable(e.Err.Error())), ": ")
+	return strings.Join(append(parts, prose.Printable(e.Err.Error())), ": ")
 }
-
-// inLine shows what a user has named as one line, whatever is in it: names and keys may hold anything.
-func inLine(text string) string {
-	return strings.ReplaceAll(printable(text), "\n", `\n`)
-}
-
-// printable shows control characters as escapes, but for the newline: a terminal and a condition must not obey them.
-func printable(text string) string {
-	if !strings.ContainsFunc(text, isControl) {
-		return text
-	}
-
-	var b strings.Builder
-
-	for _, r := range text {
-		if isControl(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-
-	return b.String()
-}
-
-func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
 // Unwrap returns the error below.
 func (e *Error) Unwrap() error { return e.Err }

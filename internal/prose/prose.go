@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 const (
@@ -27,6 +28,30 @@ func Shorten(text string) string {
 
 	return strings.ToValidUTF8(text[:maxLength-len(ellipsis)], "") + ellipsis
 }
+
+// InLine shows what a user has named as one line, whatever is in it: names and keys may hold anything.
+func InLine(text string) string { return strings.ReplaceAll(Printable(text), "\n", `\n`) }
+
+// Printable shows control characters as escapes, but for the newline and the tab: a terminal and a condition must not obey them.
+func Printable(text string) string {
+	if !strings.ContainsFunc(text, isControl) {
+		return text
+	}
+
+	var b strings.Builder
+
+	for _, r := range text {
+		if isControl(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+
+	return b.String()
+}
+
+func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
 // Named is the parts, each once, shortened, sorted and capped ("a; b; and 3 more"): the same parts give the same message in any order.
 func Named(parts []string) string { return list(sorted(parts), "; ", "; and %d more") }

@@ -99,3 +99,16 @@ func TestFindingsFit(t *testing.T) {
 		t.Errorf("%d bytes, valid: %v", len(got), utf8.ValidString(got))
 	}
 }
+
+// A terminal does not obey what a user has named.
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"plain, and Ä":          {"plain, and Ä", "plain, and Ä"},
+		"a\x7fb\u0085\x1b[31mc": {`a\u007fb\u0085\u001b[31mc`, `a\u007fb\u0085\u001b[31mc`},
+		"two\n\tlines":          {"two\n\tlines", `two\n` + "\tlines"},
+	} {
+		if got := [2]string{Printable(text), InLine(text)}; got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
