@@ -81,6 +81,16 @@ type Pins struct {
 	Cluster string
 }
 
+// MachinePin is the contract of Pins that a machine is pinned to. A Machine's is that of its first render, for life. A MachinePool goes on to
+// get new instances, so what its TalosConfig says now is a request for those; when it says nothing, they get what the others have.
+func MachinePin(talosConfig *bootstrapv1.TalosConfig, machine Machine) string {
+	if machine.Kind == KindMachinePool && talosConfig.Spec.ConfigContract != "" {
+		return ""
+	}
+
+	return talosConfig.Status.ConfigContract
+}
+
 // SelectContract returns the config contract of a machine: the one that it was first rendered with, else its TalosConfig's,
 // else the TalosClusterConfig's, else the one pinned for the cluster, else the minor of the cluster's Talos version. When
 // none says it, the Error asks for it: nothing is guessed, because a newer provider would then silently change old clusters.

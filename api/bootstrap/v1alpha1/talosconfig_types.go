@@ -52,7 +52,8 @@ type TalosConfigSpec struct {
 	Hostname HostnameSpec `json:"hostname,omitempty,omitzero"`
 
 	// configContract is the config format for this machine, for example "v1.13": the minor of the Talos image
-	// that it boots. Unset: the cluster's pinned contract. It is a format, never an upgrade.
+	// that it boots. Unset: the cluster's pinned contract. It is a format, never an upgrade. A Machine keeps that of its first
+	// render; of a MachinePool, a change is for the instances that it gets from then on.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,3}$`
 	// +kubebuilder:validation:MinLength=4
@@ -145,7 +146,8 @@ type TalosConfigStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	DataSecretName string `json:"dataSecretName,omitempty"`
 
-	// configContract is the config format that was pinned at the first render.
+	// configContract is the config format that was pinned at the first render; of a MachinePool, the one that its TalosConfig
+	// has asked for since.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=6

@@ -47,7 +47,7 @@ func (r *Reconciler) clusterSecrets(ctx context.Context, seen observation, confi
 
 // selectContract selects the contract with what the machine and the cluster are pinned to. The bundle's Secret may be nil.
 func selectContract(seen observation, config *bootstrapv1.TalosClusterConfig, bundle *corev1.Secret) (version.Contract, error) {
-	pins := machineconfig.Pins{Machine: seen.config.Status.ConfigContract}
+	pins := machineconfig.Pins{Machine: machineconfig.MachinePin(seen.config, seen.owner.machine)}
 	if bundle != nil {
 		pins.Cluster = bundle.Annotations[secrets.ConfigContractAnnotation]
 	}

@@ -31,9 +31,14 @@ func (r *Reconciler) recordCreated(config *bootstrapv1.TalosConfig, secret *core
 	metrics.Rendered()
 
 	if again {
+		before := "before the machine had joined"
+		if isPools(config) {
+			before = "and the MachinePool's next instances boot of it"
+		}
+
 		metrics.DataSecretWritten(metrics.Recreated)
 		r.Recorder.Eventf(config, secret, corev1.EventTypeWarning, eventDataSecretRecreated, actionRender,
-			"Secret %s was deleted before the machine had joined; rendered it again with contract %s", secret.Name, rendered.Contract)
+			"Secret %s was deleted %s; rendered it again with contract %s", secret.Name, before, rendered.Contract)
 
 		return
 	}

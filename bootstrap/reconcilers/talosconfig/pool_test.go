@@ -104,6 +104,24 @@ func TestPoolFollowsItsInputs(t *testing.T) {
 	w.reconcileAgain("pool")
 	w.Expect(traffic.in(w.namespace)[before:]).To(BeEmpty())
 	w.Expect(w.config("pool").Status.ConfigContract).To(Equal("v1.14"))
+
+	// Asked for, the format is another for the next instances, and stays so; one that their Talos cannot read is none.
+	config := &bootstrapv1.TalosConfig{}
+	w.change(config, "pool", func() { config.Spec.ConfigContract = "v1.13" })
+	w.Eventually(func() string { return w.config("pool").Status.ConfigContract }).Should(Equal("v1.13"))
+	w.get(secret, "pool")
+	w.Expect(secret.UID).To(Equal(first.UID))
+	w.Expect(secret.Annotations).To(HaveKeyWithValue(bootstrapv1.ConfigContractAnnotation, "v1.13"))
+	w.Expect(secret.Annotations[bootstrapv1.RenderedHashAnnotation]).To(Equal(w.config("pool").Status.RenderedHash))
+
+	w.change(config, "pool", func() { config.Spec.ConfigContract = "" })
+	w.reconcileAgain("pool")
+	w.Expect(w.ready("pool").Data).To(Equal(secret.Data))
+
+	w.change(clusterConfig, "c", func() { clusterConfig.Spec.Talos.Version = "v1.13.4" })
+	w.change(config, "pool", func() { config.Spec.ConfigContract = "v1.14" })
+	w.condition("pool", rendered, "ValidationFailed", ContainSubstring("v1.14"))
+	w.Expect(w.config("pool").Status.ConfigContract).To(Equal("v1.13"))
 }
 
 // What cannot be rendered is told; the instances that the pool gets meanwhile boot of what could.

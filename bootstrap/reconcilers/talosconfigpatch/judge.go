@@ -129,7 +129,7 @@ func (p *pass) config(ctx context.Context, seen inputs.Observed, pin string) (ma
 	}
 
 	contract, err := machineconfig.SelectContract(seen.TalosConfig, seen.ClusterConfig,
-		machineconfig.Pins{Machine: seen.TalosConfig.Status.ConfigContract, Cluster: pin})
+		machineconfig.Pins{Machine: machineconfig.MachinePin(seen.TalosConfig, seen.Machine), Cluster: pin})
 	if err != nil {
 		return machineconfig.Config{}, err
 	}

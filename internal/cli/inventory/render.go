@@ -80,7 +80,7 @@ func (r *Renderer) Render(subject *Subject, provenance bool) (Result, error) {
 	}
 
 	contract, err := machineconfig.SelectContract(subject.TalosConfig, clusterConfig, machineconfig.Pins{
-		Machine: subject.TalosConfig.Status.ConfigContract,
+		Machine: machineconfig.MachinePin(subject.TalosConfig, subject.Machine),
 		Cluster: bundle.contract.String(),
 	})
 	if err != nil {
