@@ -14,19 +14,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
-// States of a cluster's secrets bundle.
+// States of a cluster's secrets bundle that are no fault. Those that are have the fault's reason.
 const (
 	bundleAvailable = "Available"
 	bundleAwaited   = "Awaited"
-	bundleMissing   = "Missing"
-	bundleInvalid   = "Invalid"
 )
 
 // collectCluster reports on the secrets of a cluster.
@@ -58,39 +55,42 @@ func (i *Inventory) collectCluster(ctx context.Context, cluster client.ObjectKey
 	return nil
 }
 
-// bundle returns the state of the cluster's bundle, and until when its certificate authorities are valid.
-func (i *Inventory) bundle(ctx context.Context, cluster client.ObjectKey) (string, map[string]time.Time, error) {
-	secret, err := i.secret(ctx, cluster.Namespace, secrets.BundleName(cluster.Name))
-	if err != nil {
-		return "", nil, err
-	}
+// bundle returns the state of the cluster's secrets, and until when its certificate authorities are valid.
+func (i *Inventory) bundle(ctx context.Context, key client.ObjectKey) (string, map[string]time.Time, error) {
+	cluster := &clusterv1.Cluster{}
 
-	if secret == nil {
-		owner := &clusterv1.Cluster{}
-		if err := i.Reader.Get(ctx, cluster, owner); client.IgnoreNotFound(err) != nil {
-			return "", nil, fmt.Errorf("cluster %s: %w", cluster, err)
-		}
-
-		if ptr.Deref(owner.Status.Initialization.ControlPlaneInitialized, false) {
-			return bundleMissing, nil, nil
-		}
-
+	switch err := i.reader.Get(ctx, key, cluster); {
+	case apierrors.IsNotFound(err):
 		return bundleAwaited, nil, nil
+	case err != nil:
+		return "", nil, fmt.Errorf("cluster %s: %w", key, err)
 	}
 
-	expiries := i.expiries.of(secret, authorityExpiries)
-	if len(expiries) == 0 {
-		return bundleInvalid, nil, nil
+	state, err := i.secrets.State(ctx, cluster)
+	if err != nil {
+		return "", nil, fmt.Errorf("cluster %s: %w", key, err)
 	}
 
-	return bundleAvailable, expiries, nil
+	var expiries map[string]time.Time
+	if state.Bundle != nil {
+		expiries = i.expiries.of(state.Bundle, authorityExpiries)
+	}
+
+	switch {
+	case state.Fault != nil:
+		return state.Fault.Reason, expiries, nil
+	case state.Bundle == nil:
+		return bundleAwaited, nil, nil
+	default:
+		return bundleAvailable, expiries, nil
+	}
 }
 
 // secret reads one of a cluster's own Secrets, whose values the cache has; nil means that there is none.
 func (i *Inventory) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 
-	err := i.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+	err := i.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -16,6 +16,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
@@ -25,22 +26,27 @@ const collectTimeout = 10 * time.Second
 // Inventory counts what is there when the metrics are asked for. It is added to the manager, and only the leader reports,
 // so that a sum over the managers counts each object once.
 type Inventory struct {
-	// Reader is the manager's cache.
-	Reader client.Reader
-
+	reader   client.Reader
+	secrets  secretsKeeper
 	expiries *expiryCache
 
 	conditions, bundles, certificates *prometheus.Desc
 }
 
-// NewInventory returns an inventory of what the cache has.
-func NewInventory(reader client.Reader) *Inventory {
+// secretsKeeper knows how the secrets of clusters are.
+type secretsKeeper interface {
+	State(ctx context.Context, cluster *clusterv1.Cluster) (clustersecrets.State, error)
+}
+
+// NewInventory returns an inventory of what the manager's cache has, and of how the keeper finds the secrets of clusters in it.
+func NewInventory(reader client.Reader, keeper secretsKeeper) *Inventory {
 	describe := func(metric Metric) *prometheus.Desc {
 		return prometheus.NewDesc(metric.Name, metric.Help, metric.labelNames(), nil)
 	}
 
 	return &Inventory{
-		Reader:       reader,
+		reader:       reader,
+		secrets:      keeper,
 		expiries:     newExpiryCache(),
 		conditions:   describe(conditions),
 		bundles:      describe(bundleState),
@@ -86,7 +92,7 @@ func (i *Inventory) Collect(to chan<- prometheus.Metric) {
 
 	var faults []error
 
-	faults = append(faults, each(ctx, i.Reader, &bootstrapv1.TalosConfigList{}, func(list *bootstrapv1.TalosConfigList) {
+	faults = append(faults, each(ctx, i.reader, &bootstrapv1.TalosConfigList{}, func(list *bootstrapv1.TalosConfigList) {
 		for j := range list.Items {
 			config := &list.Items[j]
 			tally.add(machineconfig.KindTalosConfig, config.Status.Conditions)
@@ -96,12 +102,12 @@ func (i *Inventory) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 	}))
-	faults = append(faults, each(ctx, i.Reader, &bootstrapv1.TalosClusterConfigList{}, func(list *bootstrapv1.TalosClusterConfigList) {
+	faults = append(faults, each(ctx, i.reader, &bootstrapv1.TalosClusterConfigList{}, func(list *bootstrapv1.TalosClusterConfigList) {
 		for j := range list.Items {
 			tally.add(machineconfig.KindTalosClusterConfig, list.Items[j].Status.Conditions)
 		}
 	}))
-	faults = append(faults, each(ctx, i.Reader, &bootstrapv1.TalosConfigPatchList{}, func(list *bootstrapv1.TalosConfigPatchList) {
+	faults = append(faults, each(ctx, i.reader, &bootstrapv1.TalosConfigPatchList{}, func(list *bootstrapv1.TalosConfigPatchList) {
 		for j := range list.Items {
 			tally.add(machineconfig.KindTalosConfigPatch, list.Items[j].Status.Conditions)
 		}

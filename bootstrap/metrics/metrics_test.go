@@ -18,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -26,6 +28,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/bootstrap/setup"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
@@ -61,7 +64,8 @@ const namespace = "tenant"
 
 // What is counted is what the cache has, in each state of a cluster's secrets.
 func TestInventory(t *testing.T) {
-	bundle := newBundle(t)
+	bundle, crippled := newBundle(t), newBundle(t)
+	crippled.TrustdInfo.Token = ""
 
 	tests := map[string]struct {
 		objects []client.Object
@@ -102,8 +106,42 @@ func TestInventory(t *testing.T) {
 				`secrets_bundle_state{c,tenant,Missing} 1`,
 			},
 		},
+		"lost bundle of a cluster that is not initialized, or was moved": {
+			objects: []client.Object{config("w-1", condition("Ready", "True", "Ready")), cluster(false), machineWithData()},
+			want: []string{
+				`object_conditions{Ready,TalosConfig,Ready,True} 1`,
+				`secrets_bundle_state{c,tenant,Missing} 1`,
+			},
+		},
+		"an authority that differs": {
+			objects: []client.Object{
+				config("w-1", condition("Ready", "True", "Ready")), cluster(true),
+				secret("c-talos", secrets.BundleKey, encoded(t, bundle)), secret("c-ca", "tls.crt", []byte("another")),
+			},
+			want: []string{
+				expiry("aggregator-ca", madeAt.Add(authorityLife)),
+				expiry("etcd-ca", madeAt.Add(authorityLife)),
+				expiry("kubernetes-ca", madeAt.Add(authorityLife)),
+				expiry("talos-ca", madeAt.Add(authorityLife)),
+				`object_conditions{Ready,TalosConfig,Ready,True} 1`,
+				`secrets_bundle_state{c,tenant,Mismatch} 1`,
+			},
+		},
+		"bundle without a part": {
+			objects: []client.Object{
+				config("w-1", condition("Ready", "True", "Ready")), cluster(true), secret("c-talos", secrets.BundleKey, encoded(t, crippled)),
+			},
+			want: []string{
+				expiry("aggregator-ca", madeAt.Add(authorityLife)),
+				expiry("etcd-ca", madeAt.Add(authorityLife)),
+				expiry("kubernetes-ca", madeAt.Add(authorityLife)),
+				expiry("talos-ca", madeAt.Add(authorityLife)),
+				`object_conditions{Ready,TalosConfig,Ready,True} 1`,
+				`secrets_bundle_state{c,tenant,Invalid} 1`,
+			},
+		},
 		"bundle that is none": {
-			objects: []client.Object{config("w-1", condition("Ready", "True", "Ready")), secret("c-talos", secrets.BundleKey, []byte("nonsense"))},
+			objects: []client.Object{config("w-1", condition("Ready", "True", "Ready")), cluster(true), secret("c-talos", secrets.BundleKey, []byte("nonsense"))},
 			want: []string{
 				`object_conditions{Ready,TalosConfig,Ready,True} 1`,
 				`secrets_bundle_state{c,tenant,Invalid} 1`,
@@ -111,7 +149,7 @@ func TestInventory(t *testing.T) {
 		},
 		"certificates": {
 			objects: []client.Object{
-				config("w-1", condition("Ready", "True", "Ready")),
+				config("w-1", condition("Ready", "True", "Ready")), cluster(true),
 				secret("c-talos", secrets.BundleKey, encoded(t, bundle)), secret("c-talosconfig", "talosconfig", talosconfig(t, bundle)),
 			},
 			want: []string{
@@ -130,7 +168,7 @@ func TestInventory(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			inventory := metrics.NewInventory(fake.NewClientBuilder().WithScheme(setup.NewScheme()).WithObjects(test.objects...).Build())
+			inventory := inventoryOf(test.objects...)
 
 			// Twice: what the first time remembers says the same.
 			for range 2 {
@@ -144,9 +182,7 @@ func TestInventory(t *testing.T) {
 func TestInventoryRuns(t *testing.T) {
 	g := NewWithT(t)
 
-	inventory := func() *metrics.Inventory {
-		return metrics.NewInventory(fake.NewClientBuilder().WithScheme(setup.NewScheme()).WithObjects(config("w-1")).Build())
-	}
+	inventory := func() *metrics.Inventory { return inventoryOf(config("w-1")) }
 	reported := func() int {
 		families, err := ctrlmetrics.Registry.Gather()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -168,6 +204,20 @@ func TestInventoryRuns(t *testing.T) {
 	stop()
 	g.Expect(<-ended).To(Succeed())
 	g.Expect(reported()).To(BeZero())
+}
+
+func inventoryOf(objects ...client.Object) *metrics.Inventory {
+	api := fake.NewClientBuilder().WithScheme(setup.NewScheme()).WithObjects(objects...).Build()
+	keeper := clustersecrets.New(api, api, api, events.NewFakeRecorder(1), clocktesting.NewFakePassiveClock(madeAt))
+
+	return metrics.NewInventory(api, keeper)
+}
+
+func machineWithData() *clusterv1.Machine {
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "w-1"}}
+	machine.Spec.ClusterName, machine.Spec.Bootstrap.DataSecretName = "c", new("w-1")
+
+	return machine
 }
 
 // collected are the samples, sorted, as name{values of labels, by the labels' names} value.
@@ -220,7 +270,7 @@ func condition(conditionType string, status metav1.ConditionStatus, reason strin
 
 func cluster(initialized bool) *clusterv1.Cluster {
 	return &clusterv1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c", UID: "uid-c"},
 		Status:     clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{ControlPlaneInitialized: new(initialized)}},
 	}
 }

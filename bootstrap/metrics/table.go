@@ -70,9 +70,9 @@ var (
 		Name: "ichor_bootstrap_secrets_bundle_state", Type: Gauge,
 		Labels: []Label{
 			namespaceLabel, clusterLabel,
-			{"state", "`Available`, `Awaited` before the first machine is rendered, `Missing` though the cluster is initialized, `Invalid`"},
+			{"state", "`Available`, `Awaited` before the first machine is rendered, or the reason of a fault: `Missing` though machines have them, `Invalid`, `Mismatch`"},
 		},
-		Help: "1 for the state of the secrets bundle of a cluster that has TalosConfigs.",
+		Help: "1 for the state of the secrets of a cluster that has TalosConfigs: its bundle, and what must agree with it.",
 	}
 	certificateExpiry = Metric{
 		Name: "ichor_bootstrap_certificate_expiry_timestamp_seconds", Type: Gauge,

@@ -73,10 +73,6 @@ func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, 
 		return nil, err
 	}
 
-	if err := mgr.Add(metrics.NewInventory(mgr.GetClient())); err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
-
 	return mgr, addReconcilers(ctx, mgr, options)
 }
 
@@ -89,6 +85,10 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 	recorder := mgr.GetEventRecorder(managerName)
 	keeper := clustersecrets.New(mgr.GetClient(), mgr.GetAPIReader(), metadata, recorder, clock.RealClock{})
 	keeper.Made = metrics.BundleCreated
+
+	if err := mgr.Add(metrics.NewInventory(mgr.GetClient(), keeper)); err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
 
 	concurrency := controller.Options{MaxConcurrentReconciles: options.Concurrency}
 

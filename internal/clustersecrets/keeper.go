@@ -32,6 +32,7 @@ type Keeper struct {
 
 	bundles *bundleCache
 	proofs  *proofCache
+	states  *stateCache
 
 	// making lets the workers that need the same thing made wait for one of them.
 	making singleflight.Group
@@ -43,7 +44,7 @@ type Keeper struct {
 func New(cached client.Client, live, metadata client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *Keeper {
 	return &Keeper{
 		client: cached, live: live, metadata: metadata, recorder: recorder, clock: clock,
-		bundles: newBundleCache(), proofs: newProofCache(),
+		bundles: newBundleCache(), proofs: newProofCache(), states: newStateCache(),
 	}
 }
 

@@ -120,7 +120,7 @@ func TestPoolFollowsItsInputs(t *testing.T) {
 
 	w.change(clusterConfig, "c", func() { clusterConfig.Spec.Talos.Version = "v1.13.4" })
 	w.change(config, "pool", func() { config.Spec.ConfigContract = "v1.14" })
-	w.condition("pool", rendered, "ValidationFailed", ContainSubstring("v1.14"))
+	w.condition("pool", rendered, "RenderFailed", ContainSubstring("v1.14"))
 	w.Expect(w.config("pool").Status.ConfigContract).To(Equal("v1.13"))
 }
 

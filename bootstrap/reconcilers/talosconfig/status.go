@@ -136,7 +136,7 @@ func failed(in renderInputs, err error) (outcome, error) {
 	}
 
 	if fault, ok := errors.AsType[*clustersecrets.FaultError](err); ok {
-		done.bundle = bad(fault.Reason, fault.Error())
+		done.bundle = bad(fault.Reason, shorten(fault.Error()))
 		done.dataSecret.message = see(bootstrapv1.SecretsBundleAvailableCondition)
 		done.rendered = bad(bootstrapv1.TalosConfigWaitingForInputsReason, see(bootstrapv1.SecretsBundleAvailableCondition))
 
