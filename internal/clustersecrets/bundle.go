@@ -3,6 +3,7 @@
 package clustersecrets
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
@@ -44,6 +46,28 @@ func (k *Keeper) Open(ctx context.Context, cluster *clusterv1.Cluster, config *b
 	}
 
 	return bundle, k.ensure(ctx, cluster, secret, bundle, pin)
+}
+
+// Stands says so when the Secret that Open was given no longer holds the cluster's bundle. It is asked right before a config is written: a
+// machine must not boot with secrets that have been deleted or replaced while they were rendered. It reads live only when the caches disagree.
+func (k *Keeper) Stands(ctx context.Context, opened *corev1.Secret) error {
+	key := client.ObjectKeyFromObject(opened)
+
+	if current, err := k.version(ctx, key); current == versionOf(opened) || err != nil {
+		return err
+	}
+
+	// Either cache may be behind, and one that has just been made is in none. A new version may have another label, and the same bundle.
+	current, err := k.read(ctx, key)
+	if err != nil {
+		return err
+	}
+
+	if current == nil || current.UID != opened.UID || !bytes.Equal(current.Data[secrets.BundleKey], opened.Data[secrets.BundleKey]) {
+		return fmt.Errorf("secret %s: was deleted or replaced while a config was rendered with it: it is rendered again", opened.Name)
+	}
+
+	return nil
 }
 
 // decode returns the bundle of a Secret when it is complete.
@@ -90,8 +114,8 @@ func (k *Keeper) makeOnce(ctx context.Context, cluster *clusterv1.Cluster, confi
 	}
 
 	// Only now: with a bundle that another worker has just made, the first machines may have theirs already.
-	if err := k.refuseLost(ctx, cluster); err != nil {
-		return nil, err
+	if existing, err := k.foundInstead(ctx, cluster, k.refuseLostLive(ctx, cluster)); existing != nil || err != nil {
+		return existing, err
 	}
 
 	bundle, origin, copied, err := k.newBundle(ctx, cluster, config, contract)
@@ -276,18 +300,25 @@ func (k *Keeper) compareUserBundle(ctx context.Context, read reader, cluster *cl
 // RefuseLost says so when nodes run with secrets that no bundle holds any more. A new bundle would give every later machine a cluster of its
 // own. The Cluster's status alone does not tell: it is set only when the control plane answers, and a move drops it.
 func (k *Keeper) RefuseLost(ctx context.Context, cluster *clusterv1.Cluster) error {
-	fault := k.refuseLost(ctx, cluster)
+	_, err := k.foundInstead(ctx, cluster, k.refuseLost(ctx, cluster))
+
+	return err
+}
+
+// foundInstead returns the bundle's Secret if the fault that it is lost does not hold, and otherwise the fault, which may be nil. A machine may be
+// known before the bundle that it was rendered with: the caches of Machines and of Secrets fill independently, and another process may have
+// made both since the bundle was looked for.
+func (k *Keeper) foundInstead(ctx context.Context, cluster *clusterv1.Cluster, fault error) (*corev1.Secret, error) {
 	if ReasonOf(fault) == "" {
-		return fault
+		return nil, fault
 	}
 
-	// The caches of Machines and of Secrets fill independently: the machine may be known before the bundle that it was rendered with.
 	existing, err := k.read(ctx, keyOf(cluster, secrets.BundleName(cluster.Name)))
 	if existing != nil || err != nil {
-		return err
+		return existing, err
 	}
 
-	return fault
+	return nil, fault
 }
 
 // refuseLost is RefuseLost for a bundle that is known not to exist.
@@ -296,7 +327,21 @@ func (k *Keeper) refuseLost(ctx context.Context, cluster *clusterv1.Cluster) err
 		return lost(cluster, fmt.Sprintf("Cluster %s is initialized", cluster.Name))
 	}
 
-	carrier, err := k.carrier(ctx, cluster)
+	return lostTo(ctx, cluster, k.carrier)
+}
+
+// refuseLostLive is refuseLost right before a bundle is made. No cache need have seen the last machine that was given one.
+func (k *Keeper) refuseLostLive(ctx context.Context, cluster *clusterv1.Cluster) error {
+	if err := k.refuseLost(ctx, cluster); err != nil {
+		return err
+	}
+
+	return lostTo(ctx, cluster, k.liveCarrier)
+}
+
+// lostTo says so when there is a carrier of the cluster's secrets.
+func lostTo(ctx context.Context, cluster *clusterv1.Cluster, find func(context.Context, *clusterv1.Cluster) (string, error)) error {
+	carrier, err := find(ctx, cluster)
 	if carrier == "" || err != nil {
 		return err
 	}

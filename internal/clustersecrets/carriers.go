@@ -7,9 +7,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -51,33 +57,86 @@ func (k *Keeper) dataCarrier(ctx context.Context, cluster *clusterv1.Cluster) (s
 		return "", fmt.Errorf("list Secrets: %w", err)
 	}
 
-	var carriers []string
-
-	for i := range list.Items {
-		// Other providers have a kind of this name, too.
-		controller := metav1.GetControllerOf(&list.Items[i])
-		if controller == nil || !isTalosConfig(*controller) {
-			continue
-		}
-
-		// The Secret of a TalosConfig that is gone goes too, and is of no machine.
+	return firstThatIs(list, func(owner metav1.OwnerReference) (bool, error) {
 		config := &bootstrapv1.TalosConfig{}
-
-		err := k.client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: controller.Name}, config)
-		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("TalosConfig %s: %w", controller.Name, err)
+		if err := k.client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: owner.Name}, config); err != nil {
+			return false, client.IgnoreNotFound(err)
 		}
 
-		if err == nil && config.UID == controller.UID {
-			carriers = append(carriers, "TalosConfig "+config.Name)
+		return config.UID == owner.UID, nil
+	})
+}
+
+// liveCarrier is dataCarrier past the caches, which may not have seen a Secret that was written a moment ago, with a bundle that is gone since.
+// It reads no values.
+func (k *Keeper) liveCarrier(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
+	list := metadataList(corev1.SchemeGroupVersion.WithKind(machineconfig.KindSecret))
+	if err := k.live.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+		return "", fmt.Errorf("list Secrets: %w", err)
+	}
+
+	// The rights of the manager do not let it get one of them.
+	configs := sync.OnceValues(func() (sets.Set[types.UID], error) {
+		list := metadataList(bootstrapv1.GroupVersion.WithKind(machineconfig.KindTalosConfig))
+		if err := k.live.List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil {
+			return nil, fmt.Errorf("list TalosConfigs: %w", err)
 		}
+
+		found := sets.New[types.UID]()
+		for i := range list.Items {
+			found.Insert(list.Items[i].UID)
+		}
+
+		return found, nil
+	})
+
+	return firstThatIs(list, func(owner metav1.OwnerReference) (bool, error) {
+		found, err := configs()
+
+		return found.Has(owner.UID), err
+	})
+}
+
+func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+
+	return list
+}
+
+// firstThatIs names the first, by name, of the TalosConfigs that control the Secrets of a list and still exist. The Secret of one that is gone
+// goes too, and is of no machine.
+func firstThatIs(list client.ObjectList, exists func(metav1.OwnerReference) (bool, error)) (string, error) {
+	first := ""
+
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		secret, err := meta.Accessor(item)
+		if err != nil {
+			return fmt.Errorf("list Secrets: %w", err)
+		}
+
+		// Other providers have a kind of this name, too.
+		controller := metav1.GetControllerOf(secret)
+		if controller == nil || !isTalosConfig(*controller) || first != "" && controller.Name >= first {
+			return nil
+		}
+
+		ok, err := exists(*controller)
+		if err != nil {
+			return fmt.Errorf("TalosConfig %s: %w", controller.Name, err)
+		}
+
+		if ok {
+			first = controller.Name
+		}
+
+		return nil
+	})
+	if first == "" || err != nil {
+		return "", err
 	}
 
-	if len(carriers) == 0 {
-		return "", nil
-	}
-
-	return slices.Min(carriers), nil
+	return "TalosConfig " + first, nil
 }
 
 func isTalosConfig(ref metav1.OwnerReference) bool {

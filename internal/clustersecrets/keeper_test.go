@@ -238,13 +238,7 @@ func TestLeftovers(t *testing.T) {
 
 // The bundle is not made again when machines carry the secrets of one that is lost.
 func TestMakeRefusesTheLost(t *testing.T) {
-	config := &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w-1", UID: "uid-w-1"}}
-	data := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: "w-1", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: bootstrapv1.GroupVersion.String(), Kind: "TalosConfig", Name: "w-1", UID: "uid-w-1", Controller: new(true),
-		}},
-	}}
+	config, data := givenData()
 
 	tests := map[string]struct {
 		objects []client.Object

@@ -14,35 +14,35 @@ import (
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
-// clusterSecrets returns the contract to render with and the cluster's secrets bundle. The bundle is made if the cluster
-// has none, by whoever comes first; the Secrets that others read are made of it.
+// clusterSecrets returns the contract to render with and the cluster's secrets bundle, with its Secret. The bundle is made if the cluster has
+// none, by whoever comes first; the Secrets that others read are made of it.
 func (r *Reconciler) clusterSecrets(ctx context.Context, seen observation, config *bootstrapv1.TalosClusterConfig,
-) (version.Contract, *secrets.Bundle, error) {
+) (version.Contract, *secrets.Bundle, *corev1.Secret, error) {
 	found, err := r.Secrets.Find(ctx, seen.cluster)
 	if err != nil {
-		return version.Contract{}, nil, err
+		return version.Contract{}, nil, nil, err
 	}
 
 	// Before the bundle is made: a cluster that nobody says the contract of gets no secrets either.
 	contract, err := selectContract(seen, config, found)
 	if err != nil {
-		return version.Contract{}, nil, err
+		return version.Contract{}, nil, nil, err
 	}
 
 	if found == nil {
 		if found, err = r.Secrets.Make(ctx, seen.cluster, config, contract); err != nil {
-			return version.Contract{}, nil, err
+			return version.Contract{}, nil, nil, err
 		}
 
 		// It may be another manager's, which has pinned the cluster to what it knew.
 		if contract, err = selectContract(seen, config, found); err != nil {
-			return version.Contract{}, nil, err
+			return version.Contract{}, nil, nil, err
 		}
 	}
 
 	bundle, err := r.Secrets.Open(ctx, seen.cluster, config, found, contract)
 
-	return contract, bundle, err
+	return contract, bundle, found, err
 }
 
 // selectContract selects the contract with what the machine and the cluster are pinned to. The bundle's Secret may be nil.

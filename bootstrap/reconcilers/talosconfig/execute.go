@@ -160,6 +160,10 @@ func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (
 		return outcome{}, err
 	}
 
+	if err = r.Secrets.Stands(ctx, in.bundle); err != nil {
+		return outcome{}, err
+	}
+
 	if err = r.Client.Create(ctx, secret); apierrors.IsAlreadyExists(err) {
 		return r.meet(ctx, seen)
 	}

@@ -5,6 +5,8 @@ package talosconfig
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
@@ -19,8 +21,8 @@ type renderInputs struct {
 	// fingerprint stands for the content of all of it, for MachinePools. It is empty where a render says what is wrong.
 	fingerprint string
 
-	// bundleSeen says that the cluster's secrets were found good, so that a later fault is not theirs.
-	bundleSeen bool
+	// bundle is the Secret with the cluster's secrets, set when they were found good, so that a later fault is not theirs.
+	bundle *corev1.Secret
 }
 
 func (o observation) subject() inputs.Subject {
@@ -36,12 +38,12 @@ func (r *Reconciler) resolve(ctx context.Context, seen observation, observed inp
 		return in, err
 	}
 
-	contract, bundle, err := r.clusterSecrets(ctx, seen, observed.ClusterConfig)
+	contract, bundle, opened, err := r.clusterSecrets(ctx, seen, observed.ClusterConfig)
 	if err != nil {
 		return in, err
 	}
 
-	in.bundleSeen = true
+	in.bundle = opened
 	in.render, err = r.Inputs.Live(seen.config.Namespace).Resolve(ctx, observed)
 	in.render.Contract, in.render.Bundle = contract, bundle
 

@@ -51,9 +51,9 @@ func TestContractOfTheBundleThatWasFirst(t *testing.T) {
 	w.agree()
 }
 
-// unreported pauses the TalosClusterConfig of a text, so that renders alone read what it refers to.
+// unreported pauses the object of a text, so that renders alone read what it refers to.
 func unreported(text string) string {
-	return strings.Replace(text, "metadata: {name: c}", `metadata: {name: c, annotations: {cluster.x-k8s.io/paused: ""}}`, 1)
+	return strings.Replace(text, "metadata: {", `metadata: {annotations: {cluster.x-k8s.io/paused: ""}, `, 1)
 }
 
 // A pause that comes while a config is rendered is heeded: nothing is written any more.
@@ -107,6 +107,39 @@ func TestSecretsDeletedDuringTheirCreation(t *testing.T) {
 			w.agree()
 		})
 	}
+}
+
+// A bundle that is deleted while a machine is rendered with it, and made again for another machine, is not what the first one boots with.
+func TestBundleReplacedDuringARender(t *testing.T) {
+	w := newWorld(t)
+	w.cluster()
+	w.create(clusterConfigYAML)
+	w.create(unreported(tunnelYAML))
+	w.secret("wireguard", map[string]string{"private": wireguardKey})
+
+	first := ""
+
+	traffic.before(w.sent("GET", "wireguard"), func() {
+		first = w.opened().TrustdInfo.Token
+
+		for _, name := range ownSecrets {
+			w.delete(&corev1.Secret{}, name)
+		}
+
+		// This tells when the manager has seen that the bundle is gone.
+		w.reports("c", "SecretsBundleAvailable", "False", "NotCreated")
+
+		w.machine("w-2", worker, "")
+		w.Expect(string(w.ready("w-2").Data["value"])).To(ContainSubstring(w.opened().TrustdInfo.Token))
+	})
+
+	w.machine("w-1", worker, "")
+	data := string(w.ready("w-1").Data["value"])
+
+	w.Expect(first).NotTo(BeEmpty())
+	w.Expect(w.opened().TrustdInfo.Token).NotTo(Equal(first))
+	w.Expect(data).To(ContainSubstring(w.opened().TrustdInfo.Token))
+	w.agree()
 }
 
 // A tool that waits for a change to be seen does not wait for the end of a pause.

@@ -136,6 +136,10 @@ func (r *Reconciler) update(ctx context.Context, seen observation, secret *corev
 		return nil, outcome{}, err
 	}
 
+	if err = r.Secrets.Stands(ctx, in.bundle); err != nil {
+		return nil, outcome{}, err
+	}
+
 	// The lock keeps a newer config that another manager has written in the meantime.
 	patch := client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})
 	if err = r.Client.Patch(ctx, updated, patch); err != nil {

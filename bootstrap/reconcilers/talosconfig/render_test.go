@@ -136,7 +136,7 @@ func TestWrites(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
 	w.cluster()
-	w.create(clusterConfigYAML)
+	w.create(unreported(clusterConfigYAML))
 	w.machine("first", worker, "")
 	w.ready("first")
 

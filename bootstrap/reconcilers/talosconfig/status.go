@@ -131,7 +131,7 @@ func refused(next refuse) outcome {
 func failed(in renderInputs, err error) (outcome, error) {
 	done := outcome{dataSecret: bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason, see(bootstrapv1.TalosConfigConfigRenderedCondition))}
 
-	if in.bundleSeen {
+	if in.bundle != nil {
 		done.bundle = good(bootstrapv1.SecretsBundleAvailableReason, "")
 	}
 

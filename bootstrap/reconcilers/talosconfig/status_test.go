@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
@@ -108,7 +109,7 @@ func TestConditionsThatFollow(t *testing.T) {
 	bundle := &clustersecrets.FaultError{Reason: "Missing", Err: errors.New("secret c-talos does not exist")}
 	render := &machineconfig.Error{Reason: machineconfig.ReasonRenderFailed, Err: errors.New("no")}
 	byBundle, _ := failed(renderInputs{}, bundle)
-	byRender, _ := failed(renderInputs{bundleSeen: true}, render)
+	byRender, _ := failed(renderInputs{bundle: &corev1.Secret{}}, render)
 
 	tests := map[string]struct {
 		done outcome
