@@ -5,12 +5,14 @@ package clustersecrets
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	machinerysecrets "github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/cert"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -175,6 +178,39 @@ func TestKeepOverTime(t *testing.T) {
 	d.Expect(d.writes).To(Equal(2))
 	d.Expect(d.events.Events).To(HaveLen(2))
 	d.Expect(<-d.events.Events).To(And(HavePrefix("Normal TalosconfigRenewed"), ContainSubstring("Secret c-talosconfig")))
+}
+
+// Whatever the clock is set to, the talosconfig is one that is valid then, and is not written again and again.
+func TestKeepFollowsTheClock(t *testing.T) {
+	d := newDesk(t, nil)
+	d.bundle()
+
+	for _, at := range []time.Time{
+		birth.AddDate(5, 0, 0), birth, birth.AddDate(0, 0, 1), birth.AddDate(9, 6, 0), birth.AddDate(0, 2, 0), birth.AddDate(0, 2, 0).Add(-time.Minute),
+	} {
+		d.clock.SetTime(at)
+
+		_, err := d.keep()
+		d.Expect(err).NotTo(HaveOccurred())
+
+		config, err := clientconfig.FromBytes(d.secret("c-talosconfig").Data[secrets.TalosconfigKey])
+		d.Expect(err).NotTo(HaveOccurred())
+
+		pem, err := base64.StdEncoding.DecodeString(config.Contexts["c"].Crt)
+		d.Expect(err).NotTo(HaveOccurred())
+
+		found, err := cert.ParseCertsPEM(pem)
+		d.Expect(err).NotTo(HaveOccurred())
+		d.Expect(found[0].NotBefore).To(BeTemporally("<=", at))
+		d.Expect(found[0].NotAfter).To(BeTemporally(">", at))
+
+		d.writes = 0
+
+		next, err := d.keep()
+		d.Expect(err).NotTo(HaveOccurred())
+		d.Expect(d.writes).To(BeZero(), at.String())
+		d.Expect(next).To(Or(BeZero(), BeTemporally(">", at)))
+	}
 }
 
 // The authority in the bundle has been replaced by a rotation: the client certificate follows.

@@ -32,7 +32,7 @@ type Review struct {
 }
 
 // ReviewTalosconfig says whether the talosconfig of a cluster must be made anew: it is empty, the rotate annotation asks for it, the Talos
-// certificate authority is another than the bundle's, or half of its client certificate's life is over.
+// certificate authority is another than the bundle's, its client certificate is not valid yet, or half of that one's life is over.
 //
 // A talosconfig that is not the one that was issued last is somebody's own. It is renewed as ours is while it is an administrator's of the
 // bundle's authority, as those of other Talos providers and of talosctl are; otherwise it is Foreign.
@@ -55,6 +55,11 @@ func ReviewTalosconfig(object *corev1.Secret, cluster string, bundle *Bundle, no
 	certificate, issued, reason := clientCertificate(object, cluster, ours)
 	if reason != "" {
 		return Review{Renew: issued, Foreign: !issued, Reason: reason}
+	}
+
+	// It was made when the clock was ahead, and nobody takes it until then.
+	if now.Before(certificate.NotBefore) {
+		return Review{Renew: true, Reason: "its client certificate is not valid yet"}
 	}
 
 	// What is made now would end with the authority, too.

@@ -223,6 +223,8 @@ func staleUser(user *api.AuthInfo, authority *corev1.Secret, now time.Time) stri
 	switch {
 	case certificate.CheckSignatureFrom(parent) != nil:
 		return "the certificate authority has changed"
+	case now.Before(certificate.NotBefore):
+		return "its client certificate is not valid yet" // it was made when the clock was ahead
 	case now.After(certificate.NotBefore.Add(life / 2)):
 		return "half of the life of its client certificate is over"
 	default:

@@ -97,17 +97,18 @@ func TestStale(t *testing.T) {
 		after   time.Duration
 		want    string
 	}{
-		"new":                         {content, 0, ""},
-		"before half":                 {content, year/2 - 24*time.Hour, ""},
-		"after half":                  {content, year/2 + 24*time.Hour, "half of the life of its client certificate is over"},
-		"another authority":           {foreign, 0, "the certificate authority has changed"},
-		"a user of another authority": {edited(func(c *api.Config) { c.AuthInfos = foreignConfig.AuthInfos }), 0, "the certificate authority has changed"},
-		"another endpoint":            {edited(func(c *api.Config) { c.Clusters["prod"].Server = "https://10.0.0.1:6443" }), 0, "the endpoint has changed"},
-		"another cluster":             {edited(func(c *api.Config) { c.Clusters = map[string]*api.Cluster{"x": c.Clusters["prod"]} }), 0, "it does not have the cluster"},
-		"no user":                     {edited(func(c *api.Config) { c.AuthInfos = nil }), 0, "it has no user"},
-		"a token":                     {edited(func(c *api.Config) { c.AuthInfos = map[string]*api.AuthInfo{"a": {Token: "t"}} }), 0, "its client certificate cannot be read"},
-		"nothing":                     {[]byte("{"), 0, "it cannot be read"},
-		"no key":                      {nil, 0, "it does not have the cluster"},
+		"new":                          {content, 0, ""},
+		"before half":                  {content, year/2 - 24*time.Hour, ""},
+		"after half":                   {content, year/2 + 24*time.Hour, "half of the life of its client certificate is over"},
+		"after the clock was put back": {content, -year, "its client certificate is not valid yet"},
+		"another authority":            {foreign, 0, "the certificate authority has changed"},
+		"a user of another authority":  {edited(func(c *api.Config) { c.AuthInfos = foreignConfig.AuthInfos }), 0, "the certificate authority has changed"},
+		"another endpoint":             {edited(func(c *api.Config) { c.Clusters["prod"].Server = "https://10.0.0.1:6443" }), 0, "the endpoint has changed"},
+		"another cluster":              {edited(func(c *api.Config) { c.Clusters = map[string]*api.Cluster{"x": c.Clusters["prod"]} }), 0, "it does not have the cluster"},
+		"no user":                      {edited(func(c *api.Config) { c.AuthInfos = nil }), 0, "it has no user"},
+		"a token":                      {edited(func(c *api.Config) { c.AuthInfos = map[string]*api.AuthInfo{"a": {Token: "t"}} }), 0, "its client certificate cannot be read"},
+		"nothing":                      {[]byte("{"), 0, "it cannot be read"},
+		"no key":                       {nil, 0, "it does not have the cluster"},
 	}
 
 	for name, test := range tests {
