@@ -19,12 +19,18 @@ func cached() map[client.Object]cache.ByObject {
 	slim := slimmer{launch.NewSlimmer()}
 
 	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}:           launch.Secrets(isOfCluster),
+		&corev1.Secret{}:           dataSecrets(),
 		&clusterv1.Machine{}:       {Transform: slim.machine},
 		&bootstrapv1.TalosConfig{}: {Transform: slim.talosConfig},
 		// Every render lists all patches of a namespace. Nothing changes them, so they need not be copied each time.
 		&bootstrapv1.TalosConfigPatch{}: {UnsafeDisableDeepCopy: new(true)},
 	}
+}
+
+// dataSecrets are Secrets as the cache has them, most of which are machines' bootstrap data. Those of a pool are rendered from the same objects,
+// under one contract.
+func dataSecrets() cache.ByObject {
+	return launch.Secrets(isOfCluster, bootstrapv1.RenderedInputsAnnotation, bootstrapv1.ConfigContractAnnotation)
 }
 
 // isOfCluster says whether a Secret of the name belongs to a cluster as a whole.

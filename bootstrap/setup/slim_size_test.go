@@ -30,7 +30,7 @@ func TestCachedBytes(t *testing.T) {
 	}{
 		"Machine":     {func(i int) any { return decoded[clusterv1.Machine](t, exampleMachine(i)) }, slim.machine, 1100},
 		"TalosConfig": {func(i int) any { return decoded[bootstrapv1.TalosConfig](t, exampleConfig(i)) }, slim.talosConfig, 2050},
-		"data Secret": {func(i int) any { return decoded[corev1.Secret](t, exampleSecret(i)) }, launch.Secrets(isOfCluster).Transform, 1850},
+		"data Secret": {func(i int) any { return decoded[corev1.Secret](t, exampleSecret(i)) }, dataSecrets().Transform, 1150},
 	}
 
 	for name, test := range tests {
@@ -169,7 +169,7 @@ func exampleSecret(i int) *corev1.Secret {
 	secret.Labels = map[string]string{clusterv1.ClusterNameLabel: "cluster-1"}
 	secret.OwnerReferences = exampleOwner("TalosConfig", secret.Name)
 
-	inputs, _ := json.Marshal(exampleInputs(secret.Name)) //nolint:errchkjson // it can be encoded
+	inputs, _ := json.Marshal(exampleInputs("")) //nolint:errchkjson // it can be encoded
 	secret.Annotations = map[string]string{
 		bootstrapv1.ConfigContractAnnotation: "v1.14",
 		bootstrapv1.RenderedHashAnnotation:   strings.Repeat("0a", 32),

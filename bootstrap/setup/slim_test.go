@@ -29,7 +29,7 @@ func TestSlimSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			strip := launch.Secrets(isOfCluster).Transform
+			strip := dataSecrets().Transform
 
 			stripped, err := strip(&corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{

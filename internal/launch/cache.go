@@ -16,12 +16,12 @@ import (
 
 // Secrets are what a manager's cache has of them: those with the cluster-name label, which are Ichor's and Cluster API's own, and values
 // only of those whose names the function wants kept: a machine config is written once and never read back, and ten thousand of them would
-// fill the memory.
-func Secrets(keep func(name string) bool) cache.ByObject {
+// fill the memory. The common annotations have the same value on many Secrets, which is kept once.
+func Secrets(keep func(name string) bool, common ...string) cache.ByObject {
 	labelled, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Exists, nil)
 	utilruntime.Must(err) // the label is a constant
 
-	return cache.ByObject{Label: labels.NewSelector().Add(*labelled), Transform: NewSlimmer().secret(keep)}
+	return cache.ByObject{Label: labels.NewSelector().Add(*labelled), Transform: NewSlimmer().secret(keep, common)}
 }
 
 // NewMetadata returns a cache of the names and resource versions of all Secrets and ConfigMaps, without any value. It is apart from

@@ -29,8 +29,9 @@ var strippedValue = []byte{'-'}
 // strippedData are the values of most data Secrets.
 var strippedData = map[string][]byte{"value": strippedValue}
 
-// secret leaves the keys of a Secret, whether their values are empty and, of the values, only those that are wanted.
-func (s Slimmer) secret(keep func(name string) bool) toolscache.TransformFunc {
+// secret leaves the keys of a Secret, whether their values are empty and, of the values, only those that are wanted. The annotations that are
+// named have the same value on many.
+func (s Slimmer) secret(keep func(name string) bool, common []string) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		secret, ok := in.(*corev1.Secret)
 		if !ok {
@@ -38,7 +39,7 @@ func (s Slimmer) secret(keep func(name string) bool) toolscache.TransformFunc {
 		}
 
 		s.Meta(&secret.ObjectMeta)
-		secret.Annotations = s.keys(secret.Annotations)
+		secret.Annotations = s.keys(secret.Annotations, common)
 		secret.Type = corev1.SecretType(s.Text(string(secret.Type)))
 
 		if !keep(secret.Name) {
@@ -105,14 +106,18 @@ func (s Slimmer) Meta(meta *metav1.ObjectMeta) {
 	}
 }
 
-// keys shares the keys of a map whose values are an object's own.
-func (s Slimmer) keys(values map[string]string) map[string]string {
+// keys shares the keys of a map whose values are an object's own, but for those of the common keys.
+func (s Slimmer) keys(values map[string]string, common []string) map[string]string {
 	if values == nil {
 		return nil
 	}
 
 	shared := make(map[string]string, len(values))
 	for key, value := range values {
+		if slices.Contains(common, key) {
+			value = s.Text(value)
+		}
+
 		shared[s.Text(key)] = value
 	}
 

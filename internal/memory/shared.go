@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// maxTexts and maxMaps bound what is shared. Whoever has more different ones than that gets copies of some, and nothing breaks.
-	maxTexts = 8192
-	maxMaps  = 1024
+	// maxTexts, maxTextBytes and maxMaps bound what is shared. Whoever has more different ones than that gets copies of some, and nothing breaks.
+	maxTexts     = 8192
+	maxTextBytes = 2 << 20
+	maxMaps      = 1024
 
-	// maxTextLength is that of a text that is worth looking for. Longer ones are messages, and seldom the same.
-	maxTextLength = 256
+	// maxTextLength is that of a text that is worth looking for. Longer ones are seldom the same.
+	maxTextLength = 4096
 )
 
 // Shared has one copy of the texts and maps that many objects of a cache have in common: names of labels, kinds and clusters, the labels of a
@@ -24,6 +25,7 @@ type Shared struct {
 
 	mu    sync.Mutex
 	texts map[string]string
+	bytes int
 	maps  map[uint64]map[string]string
 }
 
@@ -50,11 +52,14 @@ func (s *Shared) text(text string) string {
 	}
 
 	// What is forgotten stays with those that have it.
-	if len(s.texts) >= maxTexts {
+	if len(s.texts) >= maxTexts || s.bytes+len(text) > maxTextBytes {
 		clear(s.texts)
+
+		s.bytes = 0
 	}
 
 	s.texts[text] = text
+	s.bytes += len(text)
 
 	return text
 }

@@ -82,6 +82,22 @@ func TestSharedIsBounded(t *testing.T) {
 	if len(shared.texts) > maxTexts || len(shared.maps) > maxMaps {
 		t.Errorf("%d texts and %d maps are kept", len(shared.texts), len(shared.maps))
 	}
+
+	for i := range 2 * maxTextBytes / maxTextLength {
+		kept := 0
+		for text := range shared.texts {
+			kept += len(text)
+		}
+
+		if kept > maxTextBytes {
+			t.Fatalf("%d bytes of texts are kept", kept)
+		}
+
+		text := fmt.Sprintf("%0*d", maxTextLength, i)
+		if got := shared.Text(strings.Clone(text)); got != text || !sameText(got, shared.Text(text)) {
+			t.Fatalf("got another copy of %v", got)
+		}
+	}
 }
 
 // Caches of several kinds share at once.

@@ -3,6 +3,7 @@
 package talosconfig
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,15 +19,20 @@ import (
 	"github.com/maesh-dev/ichor/internal/version"
 )
 
-// describe returns the annotations of a data Secret that say what it holds: config contract, hash, inputs, and their fingerprint if there is
-// one.
-func describe(config machineconfig.Config, in renderInputs) (map[string]string, error) {
+// describe returns the annotations of the data Secret of a name that say what it holds: config contract, hash, inputs, and their fingerprint if
+// there is one. An input of that name, as the Machine and its TalosConfig are, is noted without: so what the machines of a pool are rendered from
+// is the same text for all, of which a cache needs one.
+func describe(name string, config machineconfig.Config, in renderInputs) (map[string]string, error) {
 	inputs := make([]bootstrapv1.RenderedInput, 0, len(config.Inputs))
 
 	for _, source := range config.Inputs[:min(len(config.Inputs), maxInputs)] {
 		input := bootstrapv1.RenderedInput{Kind: source.Kind, Name: source.Name, Layer: string(source.Layer)}
 		if generation, ok := in.generations[machineconfig.ObjectKey{Kind: source.Kind, Name: source.Name}]; ok {
 			input.Generation = &generation
+		}
+
+		if input.Name == name {
+			input.Name = ""
 		}
 
 		inputs = append(inputs, input)
@@ -73,6 +79,10 @@ func descriptionOf(secret *corev1.Secret) description {
 
 	if err := json.Unmarshal([]byte(secret.Annotations[bootstrapv1.RenderedInputsAnnotation]), &d.inputs); err != nil {
 		d.inputs = nil
+	}
+
+	for i := range d.inputs {
+		d.inputs[i].Name = cmp.Or(d.inputs[i].Name, secret.Name)
 	}
 
 	d.inputs = slices.DeleteFunc(d.inputs, func(input bootstrapv1.RenderedInput) bool { return !fits(input) })

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
 
 // What the annotations say goes into the status only as far as the CRD takes it.
@@ -54,9 +55,11 @@ func TestDescriptionOf(t *testing.T) {
 			inputs: encode(good, input(func(i *bootstrapv1.RenderedInput) { i.Kind = "" }), good),
 			want:   description{inputs: []bootstrapv1.RenderedInput{good, good}},
 		},
+		"of the Secret's own name": {
+			inputs: encode(input(func(i *bootstrapv1.RenderedInput) { i.Name = "" })), want: description{inputs: []bootstrapv1.RenderedInput{good}},
+		},
 		"broken ones": {
 			inputs: encode(
-				input(func(i *bootstrapv1.RenderedInput) { i.Name = "" }),
 				input(func(i *bootstrapv1.RenderedInput) { i.Layer = "" }),
 				input(func(i *bootstrapv1.RenderedInput) { longest(i); i.Kind += "x" }),
 				input(func(i *bootstrapv1.RenderedInput) { longest(i); i.Name += "x" }),
@@ -73,7 +76,7 @@ func TestDescriptionOf(t *testing.T) {
 
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := descriptionOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			got := descriptionOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "w-1", Annotations: map[string]string{
 				bootstrapv1.ConfigContractAnnotation: test.contract,
 				bootstrapv1.RenderedHashAnnotation:   test.hash,
 				bootstrapv1.RenderedInputsAnnotation: test.inputs,
@@ -82,6 +85,41 @@ func TestDescriptionOf(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Of two machines that are rendered from the same objects, the same is noted, which a cache keeps once; and each reads its own names there.
+func TestDescribeNamesOthersOnly(t *testing.T) {
+	noted := map[string]bool{}
+
+	for _, name := range []string{"w-1", "w-2"} {
+		inputs := []machineconfig.Source{
+			{Layer: machineconfig.LayerBase, Kind: machineconfig.KindCluster, Name: "c"},
+			{Layer: machineconfig.LayerBase, Kind: machineconfig.KindMachine, Name: name},
+			{Layer: machineconfig.LayerSystem, Kind: machineconfig.KindTalosConfig, Name: name},
+			{Layer: machineconfig.LayerPool, Kind: machineconfig.KindTalosConfigPatch, Name: "w"},
+		}
+
+		annotations, err := describe(name, machineconfig.Config{Inputs: inputs}, renderInputs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		noted[annotations[bootstrapv1.RenderedInputsAnnotation]] = true
+
+		want := make([]bootstrapv1.RenderedInput, len(inputs))
+		for i, input := range inputs {
+			want[i] = bootstrapv1.RenderedInput{Kind: input.Kind, Name: input.Name, Layer: string(input.Layer)}
+		}
+
+		got := descriptionOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}}).inputs
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+
+	if len(noted) != 1 {
+		t.Errorf("the machines are told apart by what is noted: %v", noted)
 	}
 }
 

@@ -219,7 +219,7 @@ var (
 // dataSecret is the Secret that Cluster API hands to the infrastructure provider. Its annotations are what the status
 // says of the config, since a move drops the status.
 func dataSecret(seen observation, config machineconfig.Config, in renderInputs) (*corev1.Secret, error) {
-	annotations, err := describe(config, in)
+	annotations, err := describe(seen.config.Name, config, in)
 	if err != nil {
 		return nil, err
 	}

@@ -230,7 +230,7 @@ func cannotFollow(seen observation, secret *corev1.Secret) (outcome, error) {
 // updatedSecret is the Secret with what is said of another config, and room for that. The cache has no values, so whatever else is in the
 // Secret stays.
 func updatedSecret(secret *corev1.Secret, config machineconfig.Config, in renderInputs) (*corev1.Secret, error) {
-	annotations, err := describe(config, in)
+	annotations, err := describe(secret.Name, config, in)
 	if err != nil {
 		return nil, err
 	}
