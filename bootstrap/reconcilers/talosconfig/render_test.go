@@ -136,9 +136,10 @@ func TestWrites(t *testing.T) {
 	w := newWorld(t)
 	w.bundle()
 	w.cluster()
-	w.create(unreported(clusterConfigYAML))
+	w.create(clusterConfigYAML)
 	w.machine("first", worker, "")
 	w.ready("first")
+	w.rests()
 
 	w.create(`
 apiVersion: cluster.x-k8s.io/v1beta2
@@ -167,6 +168,20 @@ spec:
 	w.reconcileAgain("first")
 	w.reconcileAgain("second")
 	w.Expect(traffic.in(w.namespace)[before:]).To(BeEmpty(), "nothing changed, so nothing is read live or written")
+}
+
+// rests waits until the manager has sent nothing for a while: others than the TalosConfigs' reconciler look at Secrets that have just been made.
+func (w *world) rests() {
+	w.t.Helper()
+
+	last := -1
+
+	w.Eventually(func() int {
+		before := last
+		last = len(traffic.in(w.namespace))
+
+		return last - before
+	}, patience, "500ms").Should(BeZero())
 }
 
 // reconcileAgain makes the manager reconcile a TalosConfig of which nothing that matters has changed, and waits until it has.

@@ -206,6 +206,39 @@ type requests struct {
 	seen  []string
 	tried []string
 	hooks map[string]func()
+
+	// instead stand between the manager and the API server for the requests in a namespace.
+	instead map[string]answer
+}
+
+// answer makes of the API server one that answers otherwise.
+type answer func(server http.RoundTripper) http.RoundTripper
+
+// intercept has the requests in a namespace answered otherwise from now on.
+func (r *requests) intercept(namespace string, by answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.instead == nil {
+		r.instead = map[string]answer{}
+	}
+
+	r.instead[namespace] = by
+}
+
+// server is who answers a request.
+func (r *requests) server(request *http.Request, server http.RoundTripper) http.RoundTripper {
+	_, rest, _ := strings.Cut(request.URL.Path, "/namespaces/")
+	namespace, _, _ := strings.Cut(rest, "/")
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if by, ok := r.instead[namespace]; ok {
+		return by(server)
+	}
+
+	return server
 }
 
 // before has something done once, right before the next request, as "POST /api/v1/namespaces/NAMESPACE/secrets", is sent.
@@ -255,7 +288,7 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 			do()
 		}
 
-		response, err := next.RoundTrip(request)
+		response, err := r.server(request, next).RoundTrip(request)
 		// What the API server refused changed nothing: a patch of a version that the cache had not seen, a create that another won.
 		if err == nil && response.StatusCode < http.StatusBadRequest {
 			r.note(request)
