@@ -178,6 +178,7 @@ test-unit: ## Tests that need no test tools, with the race detector: the inner l
 test-long: test-tools ## Tests that find more the longer they run: managers killed at random for TURMOIL, with SEEDS seeds; control planes with real etcd members
 	go test -count=1 -timeout 0 -v ./test/rivals -turmoil $(TURMOIL) -seeds $(SEEDS)
 	go test -count=1 -timeout 0 -v ./test/controlplane -long
+	go test -count=1 -timeout 0 -v ./test/scenario -run Outage -long
 	go test -count=1 -timeout 0 ./controlplane/reconcilers/taloscontrolplane -run BootstrapOnce -lives $(LIVES)
 
 .PHONY: test-tools

@@ -22,6 +22,22 @@ type Builder interface {
 	Objects() []client.Object
 }
 
+// These are objects that are made already, so that they can be where a Builder is wanted.
+type These []client.Object
+
+// Objects are copies of them.
+func (t These) Objects() []client.Object {
+	copies := make([]client.Object, 0, len(t))
+
+	for _, each := range t {
+		if object, ok := each.DeepCopyObject().(client.Object); ok {
+			copies = append(copies, object)
+		}
+	}
+
+	return copies
+}
+
 // Objects are those of all builders, in their order.
 func Objects(builders ...Builder) []client.Object {
 	var all []client.Object

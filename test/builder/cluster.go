@@ -16,7 +16,7 @@ type ClusterBuilder struct {
 	cluster        *clusterv1.Cluster
 	config         *bootstrapv1.TalosClusterConfig
 	infrastructure Infrastructure
-	controlPlane   *ControlPlaneBuilder
+	controlPlane   Builder
 }
 
 // Cluster is one of simulated machines of full fidelity, without a control-plane provider.
@@ -60,8 +60,9 @@ func (b *ClusterBuilder) Label(key, value string) *ClusterBuilder {
 	return b
 }
 
-// ControlPlane has the cluster's control-plane machines made by a TalosControlPlane.
-func (b *ClusterBuilder) ControlPlane(controlPlane *ControlPlaneBuilder) *ClusterBuilder {
+// ControlPlane has the cluster's control-plane machines made by a control plane, the last of the builder's objects: a TalosControlPlane, if it
+// is a ControlPlaneBuilder.
+func (b *ClusterBuilder) ControlPlane(controlPlane Builder) *ClusterBuilder {
 	b.controlPlane = controlPlane
 
 	return b
@@ -81,8 +82,19 @@ func (b *ClusterBuilder) Config(change func(*bootstrapv1.TalosClusterConfigSpec)
 	return b
 }
 
+// Topology has everything made of a ClusterClass instead, by Cluster API's topology controller.
+func (b *ClusterBuilder) Topology(topology clusterv1.Topology) *ClusterBuilder {
+	b.infrastructure, b.controlPlane, b.cluster.Spec.Topology = nil, nil, topology
+
+	return b
+}
+
 // Objects are the infrastructure, the TalosClusterConfig, the control plane if there is one, and the Cluster.
 func (b *ClusterBuilder) Objects() []client.Object {
+	if b.infrastructure == nil {
+		return []client.Object{b.config.DeepCopy(), b.cluster.DeepCopy()}
+	}
+
 	infrastructure := b.infrastructure.Cluster(b.cluster.Name)
 
 	cluster := b.cluster.DeepCopy()

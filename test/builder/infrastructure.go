@@ -62,6 +62,13 @@ func (s Sim) Template(name string) client.Object {
 	}
 }
 
+// Pool is a SimMachinePool.
+func (s Sim) Pool(name string) client.Object {
+	return &infrav1.SimMachinePool{
+		TypeMeta: simKind("SimMachinePool"), ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: infrav1.SimMachinePoolSpec{Machine: s.MachineSpec},
+	}
+}
+
 func simKind(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: infrav1.GroupVersion.String(), Kind: kind}
 }

@@ -169,14 +169,19 @@ func (b *WorkersBuilder) Objects() []client.Object {
 	return []client.Object{infrastructure, b.template.DeepCopy(), deployment}
 }
 
-// PoolBuilder builds a MachinePool of simulated machines, its TalosConfig and its infrastructure, all of one name.
-type PoolBuilder struct {
-	pool   *clusterv1.MachinePool
-	config *bootstrapv1.TalosConfig
-	spec   infrav1.SimMachineSpec
+// PoolInfrastructure is a provider's that has machine pools.
+type PoolInfrastructure interface {
+	Pool(name string) client.Object
 }
 
-// Pool is a MachinePool.
+// PoolBuilder builds a MachinePool, its TalosConfig and its infrastructure, all of one name.
+type PoolBuilder struct {
+	pool           *clusterv1.MachinePool
+	config         *bootstrapv1.TalosConfig
+	infrastructure PoolInfrastructure
+}
+
+// Pool is a MachinePool of simulated machines.
 func Pool(cluster, name string, replicas int32) *PoolBuilder {
 	return &PoolBuilder{
 		pool: &clusterv1.MachinePool{
@@ -186,7 +191,6 @@ func Pool(cluster, name string, replicas int32) *PoolBuilder {
 				ClusterName: cluster, Replicas: &replicas,
 				Template: clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{
 					ClusterName: cluster, Version: KubernetesVersion, Bootstrap: bootstrapRef("TalosConfig", name),
-					InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "SimMachinePool", Name: name},
 				}},
 			},
 		},
@@ -194,21 +198,46 @@ func Pool(cluster, name string, replicas int32) *PoolBuilder {
 			TypeMeta:   metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "TalosConfig"},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 		},
+		infrastructure: Sim{},
 	}
+}
+
+// On is the infrastructure.
+func (b *PoolBuilder) On(infrastructure PoolInfrastructure) *PoolBuilder {
+	b.infrastructure = infrastructure
+
+	return b
 }
 
 // Sim has the pool be of simulated machines of this kind.
 func (b *PoolBuilder) Sim(spec infrav1.SimMachineSpec) *PoolBuilder {
-	b.spec = spec
+	return b.On(Sim{MachineSpec: spec})
+}
+
+// Label sets a label of the machines, which patches may select.
+func (b *PoolBuilder) Label(key, value string) *PoolBuilder {
+	if b.pool.Spec.Template.Labels == nil {
+		b.pool.Spec.Template.Labels = map[string]string{}
+	}
+
+	b.pool.Spec.Template.Labels[key] = value
+
+	return b
+}
+
+// Config changes the TalosConfig as built so far.
+func (b *PoolBuilder) Config(change func(*bootstrapv1.TalosConfigSpec)) *PoolBuilder {
+	change(&b.config.Spec)
 
 	return b
 }
 
 // Objects are the infrastructure, the TalosConfig and the MachinePool.
 func (b *PoolBuilder) Objects() []client.Object {
-	infrastructure := &infrav1.SimMachinePool{
-		TypeMeta: simKind("SimMachinePool"), ObjectMeta: metav1.ObjectMeta{Name: b.pool.Name}, Spec: infrav1.SimMachinePoolSpec{Machine: b.spec},
-	}
+	infrastructure := b.infrastructure.Pool(b.pool.Name)
 
-	return []client.Object{infrastructure, b.config.DeepCopy(), b.pool.DeepCopy()}
+	pool := b.pool.DeepCopy()
+	pool.Spec.Template.Spec.InfrastructureRef = referenceTo(infrastructure)
+
+	return []client.Object{infrastructure, b.config.DeepCopy(), pool}
 }

@@ -28,6 +28,11 @@ func Patch(cluster, name string, documents ...machineconfigv1alpha1.Document) *P
 	}}
 }
 
+// PoolPatch is one of layer Pool, which machines get that refer to it.
+func PoolPatch(name string, documents ...machineconfigv1alpha1.Document) *PatchBuilder {
+	return Patch("", name, documents...).With(func(patch *bootstrapv1.TalosConfigPatch) { patch.Spec.Layer = bootstrapv1.PatchLayerPool })
+}
+
 // Role has the patch be for machines of a role.
 func (b *PatchBuilder) Role(role bootstrapv1.MachineRole) *PatchBuilder {
 	b.patch.Spec.Layer, b.patch.Spec.Role = bootstrapv1.PatchLayerRole, role

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/gomega"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/test/builder"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
 	"github.com/maesh-dev/ichor/test/invariants"
@@ -43,28 +45,34 @@ func (s *Scenario) Voters(machines []clusterv1.Machine, count int) {
 	s.t.Helper()
 	s.Eventually(func(g Gomega) {
 		for _, machine := range ControlPlanes(machines) {
-			c, err := stage.Talos(s.Ctx, s.Client, s.Key(Cluster), Address(machine))
-			g.Expect(err).NotTo(HaveOccurred())
-
-			response, err := c.EtcdMemberList(s.Ctx, &machineapi.EtcdMemberListRequest{})
-			g.Expect(c.Close()).To(Succeed())
-			g.Expect(err).NotTo(HaveOccurred())
-
-			voters := 0
-
-			for _, member := range response.GetMessages()[0].GetMembers() {
-				if !member.GetIsLearner() {
-					voters++
-				}
-			}
-
-			g.Expect(voters).To(Equal(count), "as %s has it", machine.Name)
+			g.Expect(s.VotersOf(g, machine)).To(Equal(count), "as %s has it", machine.Name)
 		}
 	}).Should(Succeed())
 }
 
-// NodesAreReady waits until kubectl, with the cluster's kubeconfig, shows so many Nodes that are ready.
-func (s *Scenario) NodesAreReady(count int) {
+// VotersOf is how many voting members etcd has, as a control-plane node has it.
+func (s *Scenario) VotersOf(g Gomega, machine clusterv1.Machine) int {
+	c, err := stage.Talos(s.Ctx, s.Client, s.Key(Cluster), Address(machine))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	response, err := c.EtcdMemberList(s.Ctx, &machineapi.EtcdMemberListRequest{})
+	g.Expect(c.Close()).To(Succeed())
+	g.Expect(err).NotTo(HaveOccurred(), machine.Name)
+
+	voters := 0
+
+	for _, member := range response.GetMessages()[0].GetMembers() {
+		if !member.GetIsLearner() {
+			voters++
+		}
+	}
+
+	return voters
+}
+
+// NodesAreReady waits until kubectl, with the cluster's kubeconfig, shows so many Nodes, all of them ready but those that are named, which must
+// not be.
+func (s *Scenario) NodesAreReady(count int, but ...string) {
 	s.t.Helper()
 
 	content, err := kubeconfig.FromSecret(s.Ctx, s.Client, s.Key(Cluster))
@@ -83,21 +91,37 @@ func (s *Scenario) NodesAreReady(count int) {
 		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 		g.Expect(lines).To(HaveLen(count))
 
+		unready := slices.Clone(but)
+
 		for _, line := range lines {
-			g.Expect(strings.Fields(line)).To(HaveExactElements(Not(BeEmpty()), Equal("Ready"), Not(BeEmpty()), Not(BeEmpty()), Equal(builder.KubernetesVersion)), line)
+			fields, status := strings.Fields(line), "Ready"
+			g.Expect(fields).NotTo(BeEmpty())
+
+			if at := slices.Index(unready, fields[0]); at >= 0 {
+				unready, status = slices.Delete(unready, at, at+1), "NotReady"
+			}
+
+			g.Expect(fields).To(HaveExactElements(Not(BeEmpty()), Equal(status), Not(BeEmpty()), Not(BeEmpty()), Equal(builder.KubernetesVersion)), line)
 		}
+
+		g.Expect(unready).To(BeEmpty(), "they have no Node")
 	}).Should(Succeed())
 }
 
 // DeleteCluster deletes the Cluster, and waits until nothing is left of it.
 func (s *Scenario) DeleteCluster() {
 	s.t.Helper()
+	s.Expect(s.Watch.Check(s.Ctx)).To(Succeed())
+
 	// Its machines go in any order.
 	defer s.Watch.Pause(invariants.Quorum)()
+	defer s.Watch.Pause(invariants.Disturbances)()
 
 	s.Delete(&clusterv1.Cluster{}, Cluster)
 
-	for _, list := range []client.ObjectList{&clusterv1.MachineList{}, &infrav1.SimMachineList{}, &infrav1.SimClusterList{}} {
+	for _, list := range []client.ObjectList{
+		&controlplanev1.TalosControlPlaneList{}, &clusterv1.MachineList{}, &infrav1.SimMachineList{}, &infrav1.SimClusterList{},
+	} {
 		s.Expect(s.Client.List(s.Ctx, list, client.InNamespace(s.Namespace))).To(Succeed())
 		s.Expect(list).To(HaveField("Items", BeEmpty()))
 	}

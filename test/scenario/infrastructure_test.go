@@ -199,7 +199,7 @@ func TestTemplatesDoNotChange(t *testing.T) {
 	s := suite.New(t)
 	t.Parallel()
 
-	s.Create(objects{builder.Sim{}.Template("workers")})
+	s.Create(builder.These{builder.Sim{}.Template("workers")})
 
 	object := &infrav1.SimMachineTemplate{}
 	change := func(annotations map[string]string, options ...client.PatchOption) error {
@@ -303,7 +303,7 @@ func TestDeletionFromAnyState(t *testing.T) {
 	t.Parallel()
 
 	// Nobody has taken it over.
-	s.Create(objects{builder.Sim{}.Cluster("alone")})
+	s.Create(builder.These{builder.Sim{}.Cluster("alone")})
 	s.Delete(&infrav1.SimCluster{}, "alone")
 
 	// The Cluster is gone without it, as when somebody has taken its finalizer away.
@@ -372,8 +372,3 @@ func TestDeletionFromAnyState(t *testing.T) {
 		g.Expect(conditions.IsTrue(next, infrav1.ReadyCondition)).To(BeTrue(), scenario.Describe(next))
 	}).Should(Succeed())
 }
-
-// objects are a builder of what is there already.
-type objects []client.Object
-
-func (o objects) Objects() []client.Object { return o }

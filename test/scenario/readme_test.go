@@ -48,20 +48,24 @@ func TestMyScenario(t *testing.T) {
 	s.DeleteCluster()  // and nothing is left of it
 }
 
-// The scenario of test/README.md is the one above, which runs.
+// The scenarios of test/README.md are those that run.
 func TestReadme(t *testing.T) {
-	g := NewWithT(t)
-
 	page, err := os.ReadFile(filepath.Join("..", "README.md"))
-	g.Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	own, err := os.ReadFile("readme_test.go")
-	g.Expect(err).NotTo(HaveOccurred())
+	for file, name := range map[string]string{"readme_test.go": "TestMyScenario", "outage_test.go": "TestOutage"} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
 
-	_, function, found := strings.Cut(string(own), "\nfunc TestMyScenario")
-	g.Expect(found).To(BeTrue())
+			own, err := os.ReadFile(file)
+			g.Expect(err).NotTo(HaveOccurred())
 
-	body, _, found := strings.Cut(function, "\n}\n")
-	g.Expect(found).To(BeTrue())
-	g.Expect(string(page)).To(ContainSubstring("```go\nfunc TestMyScenario" + body + "\n}\n```\n"))
+			_, function, found := strings.Cut(string(own), "\nfunc "+name)
+			g.Expect(found).To(BeTrue())
+
+			body, _, found := strings.Cut(function, "\n}\n")
+			g.Expect(found).To(BeTrue())
+			g.Expect(string(page)).To(ContainSubstring("```go\nfunc " + name + body + "\n}\n```\n"))
+		})
+	}
 }

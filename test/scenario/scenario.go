@@ -25,6 +25,7 @@ const (
 
 	// patience bounds every wait for something that must happen.
 	patience = 4 * time.Minute
+	interval = 100 * time.Millisecond
 
 	// quiet is how long nothing may be written before a state is steady. A manager that repeats a write does so at once, or as its
 	// limit allows, once a second.
@@ -58,7 +59,7 @@ func (s *Suite) New(t *testing.T) *Scenario {
 
 	c := &Scenario{WithT: NewWithT(t), Suite: s, Ctx: t.Context(), t: t}
 	c.SetDefaultEventuallyTimeout(patience)
-	c.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	c.SetDefaultEventuallyPollingInterval(interval)
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scenario-"}}
 	c.Expect(s.Client.Create(c.Ctx, namespace)).To(Succeed())
@@ -71,6 +72,17 @@ func (s *Suite) New(t *testing.T) *Scenario {
 	t.Cleanup(c.Watch.Stop)
 
 	return c
+}
+
+// For is the scenario for another test: a part of the one that it is for, which then fails by itself.
+func (s *Scenario) For(t *testing.T) *Scenario {
+	t.Helper()
+
+	part := &Scenario{WithT: NewWithT(t), Suite: s.Suite, Ctx: s.Ctx, Namespace: s.Namespace, Watch: s.Watch, t: t}
+	part.SetDefaultEventuallyTimeout(patience)
+	part.SetDefaultEventuallyPollingInterval(interval)
+
+	return part
 }
 
 // Key is the name of an object of the scenario.

@@ -5,6 +5,7 @@ package scenario
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +21,18 @@ import (
 	"github.com/maesh-dev/ichor/test/invariants"
 	"github.com/maesh-dev/ichor/test/stage"
 )
+
+// long has those scenarios played, too, that take longer.
+var long = flag.Bool("long", false, "play the scenarios that take longer, too")
+
+// OnlyLong skips a test that takes longer, unless it is asked for with -long.
+func OnlyLong(t *testing.T) {
+	t.Helper()
+
+	if !*long {
+		t.Skip("takes longer: -long")
+	}
+}
 
 // Suite is the stage of all scenarios of a package.
 type Suite struct {
