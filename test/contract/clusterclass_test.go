@@ -8,11 +8,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
+	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/invariants"
 )
 
 // classYAML is a ClusterClass with Ichor's template, and a variable for the patches of the workers.
@@ -73,48 +74,40 @@ spec:
             matchResources: {machineDeploymentClass: {names: [worker]}}
           jsonPatches:
             - {op: add, path: /spec/template/spec/patchRefs, valueFrom: {variable: workerPatches}}
----
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Cluster
-metadata: {name: c}
-spec:
-  clusterNetwork:
-    pods: {cidrBlocks: [10.244.0.0/16]}
-  topology:
-    classRef: {name: class}
-    version: v1.36.1
-    controlPlane: {replicas: 1}
-    workers: {machineDeployments: [{class: worker, name: md, replicas: 2}]}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosClusterConfig
-metadata: {name: c}
-spec:
-  clusterName: c
-  talos: {version: v1.14.1, installer: {platform: metal}}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigPatch
-metadata: {name: map-count}
-spec:
-  layer: Pool
-  documents:
-    - kind: SysctlConfig
-      sysctlConfig: {params: {vm.max_map_count: "262144"}}
 `
+
+// class are the objects of it.
+func class(w *world) builder.These {
+	w.t.Helper()
+
+	decoded, err := harness.DecodeYAML([]byte(classYAML))
+	w.Expect(err).NotTo(HaveOccurred())
+
+	objects := make(builder.These, 0, len(decoded))
+	for _, object := range decoded {
+		objects = append(objects, object)
+	}
+
+	return objects
+}
 
 // contract: a TalosConfigTemplate works in a ClusterClass: the topology controller's dry runs are accepted, a change makes a new
 // template and nothing else does, and nobody else can change a template.
 func TestClusterClass(t *testing.T) {
 	w := newWorld(t)
 	w.kubeconfig()
-	w.create(classYAML)
+	w.create(class(w), builder.Cluster("c").Topology(clusterv1.Topology{
+		ClassRef: clusterv1.ClusterClassRef{Name: "class"}, Version: builder.KubernetesVersion, ControlPlane: clusterv1.ControlPlaneTopology{Replicas: new(int32(1))},
+		Workers: clusterv1.WorkersTopology{MachineDeployments: []clusterv1.MachineDeploymentTopology{{Class: "worker", Name: "md", Replicas: new(int32(2))}}},
+	}).Config(func(config *bootstrapv1.TalosClusterConfigSpec) {
+		config.Talos.Installer.Platform = "metal"
+	}), mapCount())
 
 	before := w.running(2)
 	templates := w.templates()
 	w.Expect(templates).To(HaveLen(2), "that of the class and that of the MachineDeployment")
 
-	w.reconcileTopology(5)
+	w.lookAgain()
 	w.Expect(w.templates()).To(Equal(templates), "without a change no template is made or touched")
 
 	cluster := &clusterv1.Cluster{}
@@ -123,7 +116,7 @@ func TestClusterClass(t *testing.T) {
 			Name: "workerPatches", Value: apiextensionsv1.JSON{Raw: []byte(`[{"name": "map-count"}]`)},
 		}}
 	})
-	w.topologyReconciled()
+	w.Expect(invariants.Reconciled(t.Context(), w.admin, w.key("c"), patience)).To(Succeed())
 
 	var after map[string]machineOf
 
@@ -140,7 +133,7 @@ func TestClusterClass(t *testing.T) {
 	rotated := w.templates()
 	w.Expect(rotated).To(HaveKeyWithValue("class-workers", templates["class-workers"]))
 
-	w.reconcileTopology(5)
+	w.lookAgain()
 	w.Expect(w.templates()).To(Equal(rotated))
 
 	for name, machine := range w.running(2) {
@@ -169,29 +162,8 @@ func (w *world) templates() map[string]string {
 	return found
 }
 
-// reconcileTopology makes the topology controller look again, several times, at a topology that has not changed.
-func (w *world) reconcileTopology(times int) {
+// lookAgain has the topology controller look again, several times, at a topology that has not changed.
+func (w *world) lookAgain() {
 	w.t.Helper()
-
-	for i := range times {
-		cluster := &clusterv1.Cluster{}
-		w.change(cluster, "c", func() {
-			cluster.Spec.AvailabilityGates = []clusterv1.ClusterAvailabilityGate{{ConditionType: fmt.Sprintf("Round%d", i)}}
-		})
-		w.topologyReconciled()
-	}
-}
-
-// topologyReconciled waits until the topology controller has dealt with the Cluster as it is.
-func (w *world) topologyReconciled() {
-	w.t.Helper()
-	w.Eventually(func(g Gomega) {
-		cluster := &clusterv1.Cluster{}
-		w.get(cluster, "c")
-
-		condition := conditions.Get(cluster, clusterv1.ClusterTopologyReconciledCondition)
-		g.Expect(condition).NotTo(BeNil())
-		g.Expect(condition.ObservedGeneration).To(Equal(cluster.Generation), describe(cluster))
-		g.Expect(condition.Status).To(Equal(metav1.ConditionTrue), describe(cluster))
-	}).Should(Succeed())
+	w.Expect(invariants.LookAgain(w.t.Context(), w.admin, w.key("c"), 5, patience)).To(Succeed())
 }

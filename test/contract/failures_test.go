@@ -24,7 +24,7 @@ import (
 func TestUnsupportedKubernetesIsAHardFail(t *testing.T) {
 	w := newWorld(t)
 	w.cluster()
-	w.create(deploymentYAML)
+	w.create(workers())
 	w.running(0)
 
 	deployment := &clusterv1.MachineDeployment{}
@@ -61,7 +61,7 @@ func TestUnsupportedKubernetesIsAHardFail(t *testing.T) {
 func TestNoInstallationWithoutADisk(t *testing.T) {
 	w := newWorld(t)
 	w.cluster()
-	w.create(deploymentYAML)
+	w.create(workers())
 	w.scale(1)
 
 	for name, machine := range w.running(1) {

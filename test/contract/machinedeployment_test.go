@@ -10,64 +10,32 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/secrets"
+	"github.com/maesh-dev/ichor/test/builder"
 )
 
-const deploymentYAML = `
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigTemplate
-metadata: {name: workers}
-spec:
-  template:
-    spec:
-      hostname: {source: MachineName}
----
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-kind: GenericInfrastructureMachineTemplate
-metadata: {name: workers}
-spec: {template: {spec: {}}}
----
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: MachineDeployment
-metadata: {name: workers}
-spec:
-  clusterName: c
-  replicas: 0
-  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 3, maxUnavailable: 0}}}
-  template:
-    metadata: {labels: {role: worker}}
-    spec:
-      clusterName: c
-      version: v1.36.1
-      bootstrap:
-        configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfigTemplate, name: workers}
-      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachineTemplate, name: workers}
-`
+// workers are a MachineDeployment of no machines, which are made and deleted several at once.
+func workers() builder.Builder {
+	return builder.Workers("c", "workers", 0).On(builder.Generic{}).Label("role", "worker").With(func(deployment *clusterv1.MachineDeployment) {
+		deployment.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{
+			Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+			RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+				MaxSurge: new(intstr.FromInt32(3)), MaxUnavailable: new(intstr.FromInt32(0)),
+			},
+		}
+	})
+}
 
-const patchedTemplateYAML = `
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigPatch
-metadata: {name: map-count}
-spec:
-  layer: Pool
-  documents:
-    - kind: SysctlConfig
-      sysctlConfig: {params: {vm.max_map_count: "262144"}}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigTemplate
-metadata: {name: workers-2}
-spec:
-  template:
-    spec:
-      hostname: {source: MachineName}
-      patchRefs: [{name: map-count}]
-`
+// mapCount is a patch that machines get which refer to it.
+func mapCount() *builder.PatchBuilder {
+	return builder.PoolPatch("map-count", builder.Sysctl("vm.max_map_count", "262144"))
+}
 
 // scale sets the replicas of the MachineDeployment.
 func (w *world) scale(replicas int32) {
@@ -84,7 +52,7 @@ func (w *world) scale(replicas int32) {
 func TestMachineDeploymentScales(t *testing.T) {
 	w := newWorld(t)
 	w.cluster()
-	w.create(deploymentYAML)
+	w.create(workers())
 
 	w.scale(10)
 
@@ -128,12 +96,15 @@ func TestMachineDeploymentScales(t *testing.T) {
 func TestMachineDeploymentRollsOut(t *testing.T) {
 	w := newWorld(t)
 	w.cluster()
-	w.create(deploymentYAML)
+	w.create(workers())
 	w.scale(2)
 
 	before := w.running(2)
 
-	w.create(patchedTemplateYAML)
+	template := &bootstrapv1.TalosConfigTemplate{ObjectMeta: metav1.ObjectMeta{Name: "workers-2"}}
+	template.Spec.Template.Spec.Hostname.Source = bootstrapv1.HostnameSourceMachineName
+	template.Spec.Template.Spec.PatchRefs = []bootstrapv1.PatchReference{{Name: "map-count"}}
+	w.create(mapCount(), builder.These{template})
 
 	deployment := &clusterv1.MachineDeployment{}
 	w.change(deployment, "workers", func() { deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "workers-2" })

@@ -13,44 +13,26 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
 )
 
-const poolYAML = `
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfig
-metadata: {name: pool}
-spec:
-  hostname: {source: Automatic}
----
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-kind: GenericInfrastructureMachinePool
-metadata: {name: pool}
-spec: {}
----
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: MachinePool
-metadata: {name: pool}
-spec:
-  clusterName: c
-  replicas: 3
-  template:
-    metadata: {labels: {node.cluster.x-k8s.io/pool: spot}}
-    spec:
-      clusterName: c
-      version: v1.36.1
-      bootstrap:
-        configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: pool}
-      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachinePool, name: pool}
-`
+// pool is a MachinePool of three machines, whose label becomes their Nodes'.
+func pool() builder.Builder {
+	return builder.Pool("c", "pool", 3).On(builder.Generic{}).Label(poolLabel, "spot").Config(func(config *bootstrapv1.TalosConfigSpec) {
+		config.Hostname.Source = bootstrapv1.HostnameSourceAutomatic
+	})
+}
+
+const poolLabel = "node.cluster.x-k8s.io/pool"
 
 // contract: a MachinePool has one TalosConfig for all its instances, in the version of its template, and Cluster API hands its data over.
 func TestMachinePoolGetsOneConfig(t *testing.T) {
 	w := newWorld(t)
 	w.cluster()
-	w.create(poolYAML)
+	w.create(pool())
 
-	pool := w.poolRuns(3)
-	w.Expect(ptr.Deref(pool.Spec.Template.Spec.Bootstrap.DataSecretName, "")).To(Equal("pool"))
+	made := w.poolRuns(3)
+	w.Expect(ptr.Deref(made.Spec.Template.Spec.Bootstrap.DataSecretName, "")).To(Equal("pool"))
 
 	config, secret := &bootstrapv1.TalosConfig{}, &corev1.Secret{}
 	w.get(config, "pool")
@@ -63,7 +45,7 @@ func TestMachinePoolGetsOneConfig(t *testing.T) {
 	))
 
 	// A new instance boots from the same data.
-	w.change(pool, "pool", func() { pool.Spec.Replicas = new(int32(5)) })
+	w.change(made, "pool", func() { made.Spec.Replicas = new(int32(5)) })
 	w.poolRuns(5)
 
 	after := &corev1.Secret{}
@@ -75,24 +57,13 @@ func TestMachinePoolGetsOneConfig(t *testing.T) {
 func TestMachinePoolFollowsItsInputs(t *testing.T) {
 	w := newWorld(t)
 	w.cluster()
-	w.create(poolYAML)
+	w.create(pool())
 	w.poolRuns(3)
 
 	before, after := &corev1.Secret{}, &corev1.Secret{}
 	w.get(before, "pool")
 
-	w.create(`
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigPatch
-metadata: {name: spot}
-spec:
-  layer: Pool
-  clusterName: c
-  machineSelector: {matchLabels: {node.cluster.x-k8s.io/pool: spot}}
-  documents:
-    - kind: SysctlConfig
-      sysctlConfig: {params: {vm.max_map_count: "262144"}}
-`)
+	w.create(builder.Patch("c", "spot", builder.Sysctl("vm.max_map_count", "262144")).Pool(poolLabel, "spot"))
 
 	config := &bootstrapv1.TalosConfig{}
 	w.Eventually(func(g Gomega) {

@@ -23,66 +23,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
 	"github.com/maesh-dev/ichor/test/installation"
 	"github.com/maesh-dev/ichor/test/standin"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
-// What users keep in Secrets and ConfigMaps of their own, to which the objects below refer.
+// What users keep in Secrets of their own, to which the objects below refer.
 const (
 	movedPassword = "correct-horse-battery-staple"
 	movedKey      = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="
-	movedSetting  = "nfsvers=4.1"
 )
 
-// movedYAML is of every kind of Ichor's that users write, beside those of the Cluster, and what they refer to.
-const movedYAML = `
-apiVersion: v1
-kind: Secret
-metadata: {name: registry}
-stringData: {password: ` + movedPassword + `}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: wireguard}
-stringData: {private: ` + movedKey + `}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: nfs}
-data: {nfsmount.conf: ` + movedSetting + `}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigPatch
-metadata: {name: references}
-spec:
-  layer: Cluster
-  clusterName: c
-  documents:
-    - kind: EtcFileConfig
-      etcFileConfig: {name: nfsmount.conf, mode: 420, contentsFrom: {configMapKeyRef: {name: nfs, key: nfsmount.conf}}}
-    - kind: WireguardConfig
-      wireguardConfig: {name: wg0, privateKeySecretRef: {name: wireguard, key: private}, listenPort: 51820}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigPatch
-metadata: {name: sysctls}
-spec:
-  layer: Cluster
-  clusterSelector: {matchLabels: {site: lab}}
-  documents:
-    - kind: SysctlConfig
-      sysctlConfig: {params: {vm.max_map_count: "262144"}}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosStorage
-metadata: {name: longhorn}
-spec:
-  clusterName: c
-  machineSelector: {matchLabels: {role: worker}}
-  preset: longhorn-v1
-  volume: {type: Partition, diskSelector: disk.transport == "nvme", minSize: 100GiB}
-`
+// usersObjects are an object of every kind of Ichor's that they write, beside those of the Cluster, and what these refer to.
+func usersObjects() []builder.Builder {
+	sysctls := builder.Patch("", "sysctls", builder.Sysctl("vm.max_map_count", "262144")).With(func(patch *bootstrapv1.TalosConfigPatch) {
+		patch.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"site": "lab"}}
+	})
+
+	return []builder.Builder{
+		builder.These{
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "registry"}, StringData: map[string]string{"password": movedPassword}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: builder.WireguardSecret}, StringData: map[string]string{builder.WireguardKey: movedKey}},
+		},
+		builder.References("c", "worker"), sysctls,
+	}
+}
 
 // contract: status is lost in a move and comes back; bootstrap data is not made again, and neither are a cluster's secrets.
 // contract: everything that belongs to a cluster is moved with it, and nothing is done while it is paused.
@@ -102,7 +68,7 @@ func TestMove(t *testing.T) {
 	}()
 
 	w.cluster()
-	w.create(movedYAML)
+	w.create(usersObjects()...)
 
 	settings := &bootstrapv1.TalosClusterConfig{}
 	w.change(settings, "c", func() {
@@ -110,8 +76,8 @@ func TestMove(t *testing.T) {
 			Host: "registry.example.com", Username: "ichor", AuthSecretRef: &corev1.LocalObjectReference{Name: "registry"},
 		}}
 	})
-	w.create(deploymentYAML)
-	w.create(poolYAML)
+	w.create(workers())
+	w.create(pool())
 	w.scale(2)
 
 	machines := w.running(2)
@@ -151,7 +117,7 @@ func TestMove(t *testing.T) {
 
 	for name, machine := range there.running(3) {
 		for what, text := range map[string]string{
-			"machine token": there.bundle().TrustdInfo.Token, "password": movedPassword, "key": movedKey, "setting": movedSetting,
+			"machine token": there.bundle().TrustdInfo.Token, "password": movedPassword, "key": movedKey, "setting": builder.NFSSetting,
 		} {
 			// A failure must not print the config.
 			w.Expect(strings.Contains(string(machine.data.Data["value"]), text)).To(BeTrue(), "%s has no %s", name, what)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/builder"
 )
 
 // patience bounds every wait for something that must happen.
@@ -56,16 +56,17 @@ func (w *world) at(other *site) *world {
 	return &there
 }
 
-// create creates the objects of a YAML text in the world's namespace.
-func (w *world) create(text string) {
+func (w *world) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: w.namespace, Name: name}
+}
+
+// create creates the objects of builders in the world's namespace.
+func (w *world) create(builders ...builder.Builder) {
 	w.t.Helper()
 
-	objects, err := harness.DecodeYAML([]byte(text))
-	w.Expect(err).NotTo(HaveOccurred())
-
-	for _, object := range objects {
+	for _, object := range builder.Objects(builders...) {
 		object.SetNamespace(w.namespace)
-		w.Expect(w.admin.Create(w.t.Context(), object)).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
+		w.Expect(w.admin.Create(w.t.Context(), object)).To(Succeed(), "%T %s", object, object.GetName())
 	}
 }
 
@@ -100,43 +101,11 @@ func (w *world) change(object client.Object, name string, change func()) {
 	}).Should(Succeed())
 }
 
-const clusterYAML = `
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Cluster
-metadata: {name: c, labels: {site: lab}}
-spec:
-  clusterNetwork:
-    pods: {cidrBlocks: [10.244.0.0/16]}
-    services: {cidrBlocks: [10.96.0.0/12]}
-    serviceDomain: cluster.local
-  controlPlaneEndpoint: {host: c.example.com, port: 6443}
-  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureCluster, name: c}
-  controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: GenericControlPlane, name: c}
----
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-kind: GenericInfrastructureCluster
-metadata: {name: c}
-spec:
-  controlPlaneEndpoint: {host: c.example.com, port: 6443}
----
-apiVersion: controlplane.cluster.x-k8s.io/v1beta2
-kind: GenericControlPlane
-metadata: {name: c}
-spec: {version: v1.36.1, replicas: 1}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosClusterConfig
-metadata: {name: c}
-spec:
-  clusterName: c
-  talos: {version: v1.14.1}
-`
-
 // cluster creates a Cluster with its settings.
 func (w *world) cluster() {
 	w.t.Helper()
 	w.kubeconfig()
-	w.create(clusterYAML)
+	w.create(builder.GenericCluster("c").ControlPlane(builder.GenericControlPlane("c")))
 }
 
 // kubeconfig creates the Secret that a control-plane provider makes, for the package's cluster. It is there before the
