@@ -11,22 +11,14 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/maesh-dev/ichor/test/harness"
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
 	"github.com/maesh-dev/ichor/test/installation"
 	"github.com/maesh-dev/ichor/test/rights"
 )
-
-const controlPlaneYAML = `
-apiVersion: controlplane.ichor.maesh.dev/v1alpha1
-kind: TalosControlPlane
-metadata: {generateName: cp-, annotations: {cluster.x-k8s.io/paused: ""}}
-spec:
-  version: v1.36.1
-  machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.example.com, kind: ExampleMachineTemplate, name: t}}}
-`
 
 // createControlPlane creates one that is paused, of which a manager that reconciles it says so.
 func createControlPlane(t *testing.T, namespace string, labels map[string]string) client.Object {
@@ -35,24 +27,22 @@ func createControlPlane(t *testing.T, namespace string, labels map[string]string
 	g := NewWithT(t)
 	g.Expect(client.IgnoreAlreadyExists(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))).To(Succeed())
 
-	objects, err := harness.DecodeYAML([]byte(controlPlaneYAML))
-	g.Expect(err).NotTo(HaveOccurred())
-	objects[0].SetNamespace(namespace)
-	objects[0].SetLabels(labels)
-	g.Expect(admin.Create(t.Context(), objects[0])).To(Succeed())
+	objects := builder.ControlPlane("c", "t", 1).On(builder.Generic{}).With(func(controlPlane *controlplanev1.TalosControlPlane) {
+		controlPlane.Namespace, controlPlane.Name, controlPlane.GenerateName, controlPlane.Labels = namespace, "", "cp-", labels
+		controlPlane.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	}).Objects()
+	made := objects[len(objects)-1]
+	g.Expect(admin.Create(t.Context(), made)).To(Succeed())
 
-	return objects[0]
+	return made
 }
 
 // isReconciled says whether a manager has said that the control plane is paused.
 func isReconciled(ctx context.Context, g Gomega, object client.Object) bool {
-	found := object.DeepCopyObject().(*unstructured.Unstructured)
+	found := &controlplanev1.TalosControlPlane{}
 	g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(object), found)).To(Succeed())
 
-	conditions, _, err := unstructured.NestedSlice(found.Object, "status", "conditions")
-	g.Expect(err).NotTo(HaveOccurred())
-
-	return len(conditions) > 0
+	return len(found.Status.Conditions) > 0
 }
 
 // The control-plane manager as it is installed elects a leader, asks who reads its metrics, and says and does nothing that it may not.

@@ -19,38 +19,11 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/internal/secrets"
+	"github.com/maesh-dev/ichor/test/builder"
 	"github.com/maesh-dev/ichor/test/harness"
 	"github.com/maesh-dev/ichor/test/installation"
 	"github.com/maesh-dev/ichor/test/rights"
 )
-
-const referencesYAML = `
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigPatch
-metadata: {name: nfs}
-spec:
-  layer: Cluster
-  clusterName: c
-  documents:
-  - kind: EtcFileConfig
-    etcFileConfig: {name: nfsmount.conf, mode: 420, contentsFrom: {configMapKeyRef: {name: nfs, key: nfsmount.conf}}}
-  - kind: WireguardConfig
-    wireguardConfig: {name: wg0, privateKeySecretRef: {name: wireguard, key: private}, listenPort: 51820}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosStorage
-metadata: {name: longhorn}
-spec:
-  clusterName: c
-  machineSelector: {matchLabels: {role: storage}}
-  preset: longhorn-v1
-  volume: {type: Partition, diskSelector: disk.transport == "nvme", minSize: 100GiB}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: nfs}
-data: {nfsmount.conf: "nfsvers=4.1"}
-`
 
 // maxEvents bounds what is told of everything that work does. What it waits for comes one by one, so that each thing that is missing may be
 // told, and a fault that cannot be written into the status is told again and again, more slowly each time.
@@ -128,10 +101,10 @@ func work(w *tenant) {
 		w.faulty("w-1", "InvalidReference", words)
 	}
 
-	w.create(referencesYAML)
+	w.create(builder.References("c", "storage"))
 	w.secret("registry", map[string]string{"password": "hunter2-hunter2"})
 	w.faulty("w-1", "InvalidReference", `"wireguard"`)
-	w.secret("wireguard", map[string]string{"private": "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="})
+	w.secret(builder.WireguardSecret, map[string]string{builder.WireguardKey: "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="})
 	w.ready("w-1")
 
 	// A pool, whose config follows its inputs.

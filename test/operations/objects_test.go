@@ -3,10 +3,9 @@
 package operations_test
 
 import (
-	"bytes"
 	"context"
+	"slices"
 	"testing"
-	"text/template"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/builder"
 )
 
 // tenant is a namespace with the Cluster "c", in which the test plays Cluster API.
@@ -26,27 +25,6 @@ type tenant struct {
 	t         *testing.T
 	namespace string
 }
-
-const clusterYAML = `
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Cluster
-metadata: {name: c, labels: {site: lab}}
-spec:
-  clusterNetwork:
-    pods: {cidrBlocks: [10.244.0.0/16]}
-    services: {cidrBlocks: [10.96.0.0/12]}
-    serviceDomain: cluster.local
-  controlPlaneEndpoint: {host: c.example.com, port: 6443}
-  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureCluster, name: c}
----
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosClusterConfig
-metadata: {name: c}
-spec:
-  clusterName: c
-  talos: {version: v1.14.1}
-  registries: [{host: registry.example.com, username: ichor, authSecretRef: {name: registry}}]
-`
 
 // newTenant makes the namespace and the Cluster, whose infrastructure is there.
 func newTenant(t *testing.T, namespace string) *tenant {
@@ -59,7 +37,11 @@ func newTenant(t *testing.T, namespace string) *tenant {
 	// The namespace of the overlays is that of several tests.
 	made := admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	w.Expect(client.IgnoreAlreadyExists(made)).To(Succeed())
-	w.create(clusterYAML)
+	w.create(builder.GenericCluster("c").Config(func(config *bootstrapv1.TalosClusterConfigSpec) {
+		config.Registries = []bootstrapv1.Registry{{
+			Host: "registry.example.com", Username: "ichor", AuthSecretRef: &corev1.LocalObjectReference{Name: "registry"},
+		}}
+	}))
 
 	owner := &clusterv1.Cluster{}
 	w.get(owner, "c")
@@ -69,15 +51,12 @@ func newTenant(t *testing.T, namespace string) *tenant {
 	return w
 }
 
-func (w *tenant) create(manifests string) {
+func (w *tenant) create(builders ...builder.Builder) {
 	w.t.Helper()
 
-	objects, err := harness.DecodeYAML([]byte(manifests))
-	w.Expect(err).NotTo(HaveOccurred())
-
-	for _, object := range objects {
+	for _, object := range builder.Objects(builders...) {
 		object.SetNamespace(w.namespace)
-		w.Expect(admin.Create(w.t.Context(), object)).To(Succeed())
+		w.Expect(admin.Create(w.t.Context(), object)).To(Succeed(), "%T %s", object, object.GetName())
 	}
 }
 
@@ -111,35 +90,6 @@ func (w *tenant) secret(name string, values map[string]string) {
 	}).Should(Succeed())
 }
 
-const machineYAML = `
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Machine
-metadata:
-  name: "{{.}}"
-  labels: {cluster.x-k8s.io/cluster-name: c}
-spec:
-  clusterName: c
-  version: v1.36.1
-  bootstrap:
-    configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: "{{.}}"}
-  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachine, name: "{{.}}"}
-`
-
-const poolYAML = `
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: MachinePool
-metadata: {name: "{{.}}", labels: {cluster.x-k8s.io/cluster-name: c}}
-spec:
-  clusterName: c
-  template:
-    spec:
-      clusterName: c
-      version: v1.36.1
-      bootstrap:
-        configRef: {apiGroup: bootstrap.ichor.maesh.dev, kind: TalosConfig, name: "{{.}}"}
-      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: GenericInfrastructureMachinePool, name: "{{.}}"}
-`
-
 // labelled sets a label of a TalosConfig that is to be created.
 func labelled(key, value string) func(*bootstrapv1.TalosConfig) {
 	return func(config *bootstrapv1.TalosConfig) { config.Labels[key] = value }
@@ -148,35 +98,37 @@ func labelled(key, value string) func(*bootstrapv1.TalosConfig) {
 // machine creates a Machine and the TalosConfig that it owns.
 func (w *tenant) machine(name string, change ...func(*bootstrapv1.TalosConfig)) {
 	w.t.Helper()
-	w.owned(machineYAML, "Machine", &clusterv1.Machine{}, name, change...)
+	w.owned(builder.Machine("c", name).On(builder.Generic{}), change...)
 }
 
 // pool is machine for a MachinePool.
 func (w *tenant) pool(name string, change ...func(*bootstrapv1.TalosConfig)) {
 	w.t.Helper()
-	w.owned(poolYAML, "MachinePool", &clusterv1.MachinePool{}, name, change...)
+	w.owned(builder.Pool("c", name, 1).On(builder.Generic{}), change...)
 }
 
-func (w *tenant) owned(text, kind string, owner client.Object, name string, change ...func(*bootstrapv1.TalosConfig)) {
+// owned creates the objects of a builder, whose last is the owner of the TalosConfig: nobody plays Cluster API, which would say so.
+func (w *tenant) owned(of builder.Builder, change ...func(*bootstrapv1.TalosConfig)) {
 	w.t.Helper()
 
-	var manifest bytes.Buffer
-	w.Expect(template.Must(template.New(kind).Parse(text)).Execute(&manifest, name)).To(Succeed())
-	w.create(manifest.String())
-	w.get(owner, name)
+	objects := of.Objects()
+	slices.Reverse(objects)
 
-	config := &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{
-		Namespace: w.namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: name, UID: owner.GetUID(), Controller: new(true),
-		}},
-	}}
+	owner := objects[0]
+	kind := owner.GetObjectKind().GroupVersionKind()
 
-	for _, each := range change {
-		each(config)
+	for _, object := range objects {
+		if config, ok := object.(*bootstrapv1.TalosConfig); ok {
+			config.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
+			config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)}
+
+			for _, each := range change {
+				each(config)
+			}
+		}
+
+		w.create(builder.These{object})
 	}
-
-	w.Expect(admin.Create(w.t.Context(), config)).To(Succeed())
 }
 
 // ready waits until the TalosConfig is ready, and returns its data Secret.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,10 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/setup"
 	"github.com/maesh-dev/ichor/test/harness"
 	"github.com/maesh-dev/ichor/test/installation"
 	"github.com/maesh-dev/ichor/test/invariants"
+	"github.com/maesh-dev/ichor/test/standin"
 )
 
 const (
@@ -85,13 +88,21 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 
-	if cluster, err = harness.StartManagementCluster(ctx, harness.Options{CRDs: append(crds, controlPlane.CRDs...), Audit: true}); err != nil {
+	// Nobody plays an infrastructure provider. Its objects are there because a cluster has them.
+	crds = slices.Concat(crds, controlPlane.CRDs, standin.CRDs())
+
+	if cluster, err = harness.StartManagementCluster(ctx, harness.Options{CRDs: crds, Audit: true}); err != nil {
 		return 1, err
 	}
 
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 
-	if admin, err = client.New(cluster.Config(), client.Options{Scheme: setup.NewScheme()}); err != nil {
+	scheme := setup.NewScheme()
+	if err := controlplanev1.AddToScheme(scheme); err != nil {
+		return 1, err
+	}
+
+	if admin, err = client.New(cluster.Config(), client.Options{Scheme: scheme}); err != nil {
 		return 1, err
 	}
 
