@@ -29,7 +29,7 @@ FUZZTIME ?= 1m
 FUZZMINIMIZETIME ?= 10x
 # The infrastructure provider of make test-e2e, and how many Machines its MachineDeployment has.
 E2E_INFRA ?= capd
-E2E_MACHINES ?= $(if $(filter sim,$(E2E_INFRA)),20,200)
+E2E_MACHINES ?= $(if $(filter sim,$(E2E_INFRA)),50,200)
 
 VERSION ?= $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo unknown)
 LDFLAGS = -s -w -X main.version=$(VERSION)
@@ -186,7 +186,7 @@ test-tools: ## Build the real API server, etcd and CAPI that the tests run (cach
 	go run ./test/tools/build
 
 .PHONY: test-e2e
-test-e2e: test-tools ## Install with clusterctl and scale a MachineDeployment on the infrastructure provider E2E_INFRA (capd, sim)
+test-e2e: test-tools ## Install with clusterctl, scale a MachineDeployment on the infrastructure provider E2E_INFRA (capd, sim), crash sim
 	E2E_INFRA=$(E2E_INFRA) go test -count=1 -timeout 60m -v ./test/e2e -machines $(E2E_MACHINES)
 
 .PHONY: fuzz

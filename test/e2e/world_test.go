@@ -28,10 +28,13 @@ import (
 	"github.com/maesh-dev/ichor/test/stage"
 )
 
-// infraVariable names the infrastructure provider. Without it, it is CAPD.
+// infraVariable names the infrastructure provider that a MachineDeployment scales on. Without it, it is CAPD.
 const infraVariable = "E2E_INFRA"
 
-// infrastructure is a provider that the tests run with.
+// sim is the infrastructure provider of simulated Talos nodes.
+const sim = "sim"
+
+// infrastructure is a provider that a MachineDeployment scales on.
 type infrastructure struct {
 	// provider is the name by which clusterctl installs it.
 	provider string
@@ -47,7 +50,7 @@ type infrastructure struct {
 
 var infrastructures = map[string]infrastructure{
 	"capd": {provider: "docker", options: clusterctl.Options{CAPD: true}, machine: "DevMachine", cluster: capdCluster},
-	"sim":  {provider: "sim", machine: "SimMachine", cluster: simCluster},
+	sim:    {provider: sim, machine: "SimMachine", cluster: simCluster},
 }
 
 // infra is the one of this run.
@@ -106,7 +109,12 @@ func run(m *testing.M) (code int, err error) {
 
 	defer func() { err = errors.Join(err, home.Stop()) }()
 
-	if err := home.Init(ctx, infra.provider); err != nil {
+	installed := []string{sim}
+	if infra.provider != sim {
+		installed = append(installed, infra.provider)
+	}
+
+	if err := home.Init(ctx, installed...); err != nil {
 		return 1, err
 	}
 
