@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
 )
@@ -28,7 +29,7 @@ func TestContract(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light", 1))
+	s.Create(clusterOf(infrav1.FidelityLight, 1))
 	s.bootstrappedOnce()
 
 	tcp := s.controlPlane()
@@ -48,7 +49,7 @@ func TestContract(t *testing.T) {
 		s.Expect(machine.Spec.ReadinessGates).To(ContainElement(clusterv1.MachineReadinessGate{ConditionType: gate}))
 	}
 
-	for _, object := range []client.Object{newTalosConfig(), newSimMachine()} {
+	for _, object := range []client.Object{&bootstrapv1.TalosConfig{}, &infrav1.SimMachine{}} {
 		s.Eventually(func(g Gomega) { // core makes the Machine the owner when it has seen it
 			g.Expect(s.Client.Get(s.ctx, s.key(machine.Name), object)).To(Succeed())
 			g.Expect(metav1.IsControlledBy(object, &machine)).To(BeTrue(), "%T: %v", object, object.GetOwnerReferences())
@@ -57,7 +58,7 @@ func TestContract(t *testing.T) {
 		s.Expect(managersOf(object)).To(ContainElements("ichor-controlplane", "ichor-controlplane-metadata"))
 	}
 
-	infrastructure := newSimMachine()
+	infrastructure := &infrav1.SimMachine{}
 	s.Expect(s.Client.Get(s.ctx, s.key(machine.Name), infrastructure)).To(Succeed())
 	s.Expect(infrastructure.Annotations).To(And(HaveKeyWithValue(clusterv1.TemplateClonedFromNameAnnotation, "cp"),
 		HaveKeyWithValue(clusterv1.TemplateClonedFromGroupKindAnnotation, "SimMachineTemplate.infrastructure.ichor.maesh.dev")))

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	play "github.com/maesh-dev/ichor/test/scenario"
 	"github.com/maesh-dev/ichor/test/stage"
 )
 
@@ -28,11 +29,14 @@ func (s *scenario) deleteGuarded(name string, members []clusterv1.Machine) {
 
 	s.Eventually(func(g Gomega) {
 		g.Expect(s.Client.Get(s.ctx, s.key(name), machine)).To(Succeed())
-		g.Expect(conditions.GetReason(machine, clusterv1.MachineDeletingCondition)).To(Equal(clusterv1.MachineDeletingDrainingNodeReason), describe(machine))
+		g.Expect(conditions.GetReason(machine, clusterv1.MachineDeletingCondition)).To(Equal(clusterv1.MachineDeletingDrainingNodeReason), play.Describe(machine))
 		g.Expect(conditions.GetMessage(machine, clusterv1.MachineDeletingCondition)).To(ContainSubstring("guarded"))
 	}).Should(Succeed())
-	s.Consistently(func(g Gomega) { g.Expect(s.voters(g, members)).To(Equal(len(members))) }).
-		WithTimeout(5 * time.Second).WithPolling(time.Second).Should(Succeed())
+	s.Consistently(func(g Gomega) {
+		for _, member := range members {
+			g.Expect(s.VotersOf(g, member)).To(Equal(len(members)), member.Name)
+		}
+	}).WithTimeout(5 * time.Second).WithPolling(time.Second).Should(Succeed())
 	s.Expect(s.Watch.Left(name)).To(BeFalse())
 
 	release()

@@ -10,6 +10,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
+	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	play "github.com/maesh-dev/ichor/test/scenario"
 )
 
 // The first machine never boots. A better template alone replaces nothing before there is a cluster; when its user asks a MachineHealthCheck
@@ -18,7 +21,7 @@ func TestFirstMachineReplaced(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterWith("{fidelity: Light}", "{faults: {bootFails: ':v1.14.1'}}", 1))
+	s.Create(clusterOn(infrav1.FidelityLight, neverBoots, 1))
 	s.Eventually(func(g Gomega) {
 		g.Expect(s.machineList()).To(HaveLen(1))
 		g.Expect(s.controlPlane().Status.Plan.Reason).To(Equal(controlplanev1.PlanWaitingForMachineReason))
@@ -26,14 +29,14 @@ func TestFirstMachineReplaced(t *testing.T) {
 
 	first := s.machineList()[0].Name
 
-	s.create(templateYAML("better", "{}"))
+	s.Create(builder.These{builder.Sim{}.Template("better")})
 	s.change(func(tcp *controlplanev1.TalosControlPlane) {
 		tcp.Spec.MachineTemplate.Spec.InfrastructureRef.Name = "better"
 	})
 	s.Steady()
 	s.Expect(names(s.machineList())).To(ConsistOf(first))
 
-	s.create(healthCheckYAML)
+	s.Create(builder.HealthCheck(play.Cluster, "cp"))
 
 	machine := &clusterv1.Machine{}
 	s.Patch(machine, first, func() { metav1.SetMetaDataAnnotation(&machine.ObjectMeta, clusterv1.RemediateMachineAnnotation, "") })

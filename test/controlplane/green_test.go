@@ -16,6 +16,7 @@ import (
 
 	"github.com/maesh-dev/ichor/test/builder"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	play "github.com/maesh-dev/ichor/test/scenario"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
@@ -84,14 +85,14 @@ func (s *scenario) available() {
 			clusterv1.ClusterWorkersAvailableCondition, clusterv1.ClusterWorkerMachinesReadyCondition, clusterv1.ClusterWorkerMachinesUpToDateCondition,
 			clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterRemoteConnectionProbeCondition,
 		} {
-			g.Expect(conditions.IsTrue(cluster, condition)).To(BeTrue(), "%s: %s", condition, describe(cluster))
+			g.Expect(conditions.IsTrue(cluster, condition)).To(BeTrue(), "%s: %s", condition, play.Describe(cluster))
 		}
 
 		for _, condition := range []string{
 			clusterv1.ClusterRollingOutCondition, clusterv1.ClusterScalingUpCondition, clusterv1.ClusterScalingDownCondition,
 			clusterv1.ClusterRemediatingCondition, clusterv1.ClusterDeletingCondition, clusterv1.PausedCondition,
 		} {
-			g.Expect(conditions.IsFalse(cluster, condition)).To(BeTrue(), "%s: %s", condition, describe(cluster))
+			g.Expect(conditions.IsFalse(cluster, condition)).To(BeTrue(), "%s: %s", condition, play.Describe(cluster))
 		}
 	}).Should(Succeed())
 	s.t.Logf("available after %s", time.Since(s.begin).Round(100*time.Millisecond))

@@ -61,7 +61,7 @@ func TestLeaving(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := all[name].of(t)
 
-			node := s.simulated(second).Node
+			node := s.Node(second)
 			member := node.EtcdMemberID()
 			spoil(node)
 			s.goesAlone(second, member)
@@ -86,10 +86,10 @@ func (s *scenario) goesAlone(name string, member uint64) {
 	s.Expect(s.Client.Patch(s.ctx, machine, client.MergeFrom(before))).To(Succeed())
 	s.Expect(s.Client.Delete(s.ctx, machine)).To(Succeed())
 
-	first := s.simulated(s.first()).Node
+	first := s.Node(s.first())
 
 	s.Eventually(func(g Gomega) {
-		infrastructure := newSimMachine()
+		infrastructure := &infrav1.SimMachine{}
 		err := s.Client.Get(s.ctx, s.key(name), infrastructure)
 		going := apierrors.IsNotFound(err) || !infrastructure.DeletionTimestamp.IsZero()
 

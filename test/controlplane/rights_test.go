@@ -29,7 +29,7 @@ func TestRights(t *testing.T) {
 	s := newScenario(t)
 
 	s.refuseMachines(true)
-	s.create(clusterYAML("Light", 1))
+	s.Create(clusterOf(infrav1.FidelityLight, 1))
 
 	// It is tried again and again.
 	s.Eventually(func(g Gomega) {

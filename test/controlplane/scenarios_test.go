@@ -3,25 +3,19 @@
 package controlplane_test
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/kubeconfig"
-	"sigs.k8s.io/cluster-api/util/secret"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
+	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	play "github.com/maesh-dev/ichor/test/scenario"
 )
-
-func replicas(n int32) func(*controlplanev1.TalosControlPlane) {
-	return func(tcp *controlplanev1.TalosControlPlane) { tcp.Spec.Replicas = new(n) }
-}
 
 // From nothing to one machine, to three, back to one, and to nothing. On the way everything that a move loses is lost.
 //
@@ -32,7 +26,7 @@ func TestScale(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Full", 1))
+	s.Create(clusterOf(infrav1.FidelityFull, 1))
 	first := s.settled(1)
 	s.quiet()
 
@@ -58,7 +52,7 @@ func TestRepair(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Full", 3))
+	s.Create(clusterOf(infrav1.FidelityFull, 3))
 
 	all := s.settled(3)
 	leader := s.leader(all)
@@ -67,10 +61,10 @@ func TestRepair(t *testing.T) {
 	after := s.settled(3)
 	s.Expect(names(after)).NotTo(ContainElement(leader))
 
-	s.create(healthCheckYAML)
+	s.Create(builder.HealthCheck(play.Cluster, "cp"))
 
 	dead := after[len(after)-1].Name
-	s.simulated(dead).Node.PowerOff()
+	s.Node(dead).PowerOff()
 	s.Eventually(func(g Gomega) { g.Expect(names(s.machineList())).NotTo(ContainElement(dead)) }).Should(Succeed())
 	s.settled(3)
 
@@ -88,7 +82,7 @@ func TestRollout(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Full", 3))
+	s.Create(clusterOf(infrav1.FidelityFull, 3))
 	before := names(s.settled(3))
 
 	s.change(func(tcp *controlplanev1.TalosControlPlane) { tcp.Spec.Version = "v1.36.2" })
@@ -99,7 +93,7 @@ func TestRollout(t *testing.T) {
 		s.Expect(after[i].Spec.Version).To(Equal("v1.36.2"))
 	}
 
-	s.create(templateYAML("other", "{}"))
+	s.Create(builder.These{builder.Sim{}.Template("other")})
 	s.change(func(tcp *controlplanev1.TalosControlPlane) {
 		tcp.Spec.MachineTemplate.Spec.InfrastructureRef.Name = "other"
 		tcp.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To[int32](0)
@@ -120,7 +114,7 @@ func TestFive(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Full", 1))
+	s.Create(clusterOf(infrav1.FidelityFull, 1))
 	s.settled(1)
 
 	for _, n := range []int32{3, 5, 3, 1} {
@@ -129,100 +123,6 @@ func TestFive(t *testing.T) {
 	}
 
 	s.deleteCluster()
-}
-
-// loseStatus takes away what a move does: status, of the control plane and of its Machines' conditions.
-func (s *scenario) loseStatus() {
-	s.t.Helper()
-
-	tcp := s.controlPlane()
-	before := tcp.DeepCopy()
-	tcp.Status = controlplanev1.TalosControlPlaneStatus{}
-	s.Expect(s.Client.Status().Patch(s.ctx, tcp, client.MergeFrom(before))).To(Succeed())
-
-	for _, machine := range s.machineList() {
-		before := machine.DeepCopy()
-		machine.Status.Conditions = nil
-		s.Expect(s.Client.Status().Patch(s.ctx, &machine, client.MergeFrom(before))).To(Succeed())
-	}
-}
-
-// quiet checks that nothing is written and that nodes are left alone when there is nothing to do.
-func (s *scenario) quiet() {
-	s.t.Helper()
-
-	state := func() []string {
-		tcp := s.controlPlane()
-		all := []string{tcp.ResourceVersion}
-
-		for _, machine := range s.machineList() {
-			all = append(all, machine.Name, machine.ResourceVersion)
-		}
-
-		return all
-	}
-	calls := func() int {
-		n := 0
-		for _, machine := range s.Stage.Machines(s.key("c")) {
-			n += len(machine.Node.Calls())
-		}
-
-		return n
-	}
-
-	// What was written last may still come back.
-	var before []string
-
-	s.Eventually(func() bool {
-		last := before
-		before = state()
-
-		return len(last) > 0 && bytes.Equal([]byte(joined(last)), []byte(joined(before)))
-	}).WithPolling(3 * time.Second).Should(BeTrue())
-
-	asked := calls()
-
-	s.Consistently(state).WithTimeout(8 * time.Second).WithPolling(time.Second).Should(Equal(before))
-	// A look at a node is some twenty calls, and due once a minute.
-	s.Expect(calls()-asked).To(BeNumerically("<=", 25*len(s.machineList())), "nodes are asked again and again")
-}
-
-func joined(texts []string) string {
-	out := ""
-	for _, text := range texts {
-		out += text + "\n"
-	}
-
-	return out
-}
-
-// renewKubeconfig breaks the cluster's kubeconfig, and waits until it is mended.
-func (s *scenario) renewKubeconfig() {
-	s.t.Helper()
-
-	object := &corev1.Secret{}
-	key := s.key(secret.Name("c", secret.Kubeconfig))
-	s.Expect(s.Client.Get(s.ctx, key, object)).To(Succeed())
-	s.Expect(object.Type).To(Equal(clusterv1.ClusterSecretType))
-
-	config, err := clientcmd.Load(object.Data[secret.KubeconfigDataName])
-	s.Expect(err).NotTo(HaveOccurred())
-
-	server := config.Clusters["c"].Server
-	config.Clusters["c"].Server = "https://elsewhere.example.com:6443"
-	before := object.DeepCopy()
-	object.Data[secret.KubeconfigDataName], err = clientcmd.Write(*config)
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(s.Client.Patch(s.ctx, object, client.MergeFrom(before))).To(Succeed())
-
-	s.Eventually(func(g Gomega) {
-		content, err := kubeconfig.FromSecret(s.ctx, s.Client, s.key("c"))
-		g.Expect(err).NotTo(HaveOccurred())
-
-		config, err := clientcmd.Load(content)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(config.Clusters["c"].Server).To(Equal(server))
-	}).Should(Succeed())
 }
 
 // Labels and annotations of the template, timeouts, taints and readiness gates reach machines without a rollout, and leave them again. A
@@ -235,7 +135,7 @@ func TestPropagation(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light", 1))
+	s.Create(clusterOf(infrav1.FidelityLight, 1))
 	s.bootstrappedOnce()
 
 	s.change(func(tcp *controlplanev1.TalosControlPlane) {
@@ -289,31 +189,36 @@ func TestPropagation(t *testing.T) {
 //
 // contract: a control plane goes from any state.
 func TestDeletion(t *testing.T) {
-	tests := map[string]struct{ cluster, template string }{
-		"nodes that never answer":    {"{fidelity: Light}", "{faults: {unreachable: true}}"},
-		"machines that never boot":   {"{fidelity: Light}", "{faults: {bootFails: ':v1.14.1'}}"},
-		"no infrastructure template": {"{fidelity: Light}", ""},
+	tests := map[string]struct {
+		machines   infrav1.SimMachineSpec
+		noTemplate bool
+	}{
+		"nodes that never answer":    {machines: infrav1.SimMachineSpec{Faults: infrav1.Faults{Unreachable: true}}},
+		"machines that never boot":   {machines: neverBoots},
+		"no infrastructure template": {noTemplate: true},
 	}
 
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if test.template == "" {
+			if test.noTemplate {
 				onlyLong(t)
 			}
 
 			s := newScenario(t)
 			t.Parallel()
 
-			s.create(clusterWith(test.cluster, test.template, 1))
+			cluster, reason := clusterOn(infrav1.FidelityLight, test.machines, 1), controlplanev1.PlanWaitingForMachineReason
+			if test.noTemplate {
+				cluster.ControlPlane(builder.These(replaced(test.machines, 1).Objects()[1:]))
 
-			reason := controlplanev1.PlanWaitingForMachineReason
-			if test.template == "" {
 				reason = controlplanev1.PlanWaitingForTemplateReason
 			}
 
+			s.Create(cluster)
+
 			s.Eventually(func(g Gomega) { g.Expect(s.controlPlane().Status.Plan.Reason).To(Equal(reason)) }).Should(Succeed())
 
-			if test.template == "" {
+			if test.noTemplate {
 				s.Expect(s.controlPlane().Status.Plan.Message).To(ContainSubstring("SimMachineTemplate cp does not exist"))
 				s.Expect(s.machineList()).To(BeEmpty())
 			} else {
@@ -332,22 +237,17 @@ func TestPause(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light", 1))
+	s.Create(clusterOf(infrav1.FidelityLight, 1))
 	s.bootstrappedOnce()
 
 	cluster := &clusterv1.Cluster{}
-	pause := func(paused bool) {
-		s.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
-		before := cluster.DeepCopy()
-		cluster.Spec.Paused = new(paused)
-		s.Expect(s.Client.Patch(s.ctx, cluster, client.MergeFrom(before))).To(Succeed())
-	}
+	pause := func(paused bool) { s.Patch(cluster, "c", func() { cluster.Spec.Paused = new(paused) }) }
 
 	pause(true)
 	s.Eventually(func(g Gomega) {
 		tcp := s.controlPlane()
 		g.Expect(tcp.Status.Plan.Reason).To(Equal(controlplanev1.PlanPausedReason))
-		g.Expect(describe(tcp)).To(ContainSubstring("Paused=True"))
+		g.Expect(play.Describe(tcp)).To(ContainSubstring("Paused=True"))
 	}).Should(Succeed())
 
 	before := s.controlPlane().ResourceVersion
@@ -373,7 +273,7 @@ func TestBootstrapAnswerLost(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light", 1))
+	s.Create(clusterOf(infrav1.FidelityLight, 1))
 	s.Eventually(func(g Gomega) { g.Expect(s.machineList()).To(HaveLen(1)) }).Should(Succeed())
 
 	name := s.machineList()[0].Name
@@ -385,30 +285,4 @@ func TestBootstrapAnswerLost(t *testing.T) {
 
 	s.bootstrappedOnce()
 	s.deleteCluster()
-}
-
-// bootstrappedOnce waits until etcd runs on the first machine, which is as far as a cluster without Kubernetes comes.
-func (s *scenario) bootstrappedOnce() {
-	s.t.Helper()
-
-	s.Eventually(func(g Gomega) {
-		tcp := s.controlPlane()
-		g.Expect(tcp.Status.Plan.Reason).To(Equal(controlplanev1.PlanWaitingForAPIServerReason), "%+v%s", tcp.Status.Plan, describe(tcp))
-		g.Expect(tcp.Annotations).To(HaveKey(controlplanev1.BootstrapAnnotation))
-	}).Should(Succeed())
-
-	s.countBootstraps()
-}
-
-// threeOf are the one Machine with its TalosConfig and its SimMachine.
-func (s *scenario) threeOf(g Gomega) []client.Object {
-	machine := s.machineList()[0]
-	objects := []client.Object{&machine}
-
-	for _, object := range []client.Object{newTalosConfig(), newSimMachine()} {
-		g.Expect(s.Client.Get(s.ctx, s.key(machine.Name), object)).To(Succeed())
-		objects = append(objects, object)
-	}
-
-	return objects
 }

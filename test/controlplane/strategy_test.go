@@ -8,8 +8,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	play "github.com/maesh-dev/ichor/test/scenario"
 )
 
 // With OnDelete a machine that is not as the spec wants it is left alone until its user deletes it. It is the only one, so another is
@@ -20,7 +23,7 @@ func TestOnDelete(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Full", 1))
+	s.Create(clusterOf(infrav1.FidelityFull, 1))
 	first := s.settled(1)[0].Name
 
 	s.change(func(tcp *controlplanev1.TalosControlPlane) {
@@ -29,14 +32,14 @@ func TestOnDelete(t *testing.T) {
 	})
 	s.Eventually(func(g Gomega) {
 		tcp := s.controlPlane()
-		g.Expect(tcp.Status.Plan.Reason).To(Equal(controlplanev1.PlanOnDeleteReason), describe(tcp))
+		g.Expect(tcp.Status.Plan.Reason).To(Equal(controlplanev1.PlanOnDeleteReason), play.Describe(tcp))
 		g.Expect(tcp.Status.Plan.Message).To(ContainSubstring(first))
 		g.Expect(tcp.Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(0)))
 	}).Should(Succeed())
 	s.Steady()
 	s.Expect(names(s.machineList())).To(ConsistOf(first))
 
-	s.deleteMachine(first)
+	s.Delete(&clusterv1.Machine{}, first)
 
 	second := s.settled(1)[0]
 	s.Expect(second.Spec.Version).To(Equal("v1.36.2"))
@@ -58,7 +61,7 @@ func TestClusterGone(t *testing.T) {
 	s := newScenario(t)
 	t.Parallel()
 
-	s.create(clusterYAML("Light", 1))
+	s.Create(clusterOf(infrav1.FidelityLight, 1))
 	s.bootstrappedOnce()
 
 	lost := s.tearOutCluster()

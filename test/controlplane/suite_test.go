@@ -3,7 +3,6 @@
 package controlplane_test
 
 import (
-	"flag"
 	"testing"
 	"time"
 
@@ -13,8 +12,6 @@ import (
 
 // patience bounds every wait for something that must happen.
 const patience = 4 * time.Minute
-
-var long = flag.Bool("long", false, "run the scenarios that take longer, too")
 
 // suite is the stage of all scenarios.
 var suite *play.Suite
@@ -26,8 +23,5 @@ func TestMain(m *testing.M) {
 // onlyLong skips a test that takes longer, unless it is asked for.
 func onlyLong(t *testing.T) {
 	t.Helper()
-
-	if !*long {
-		t.Skip("takes longer: -long")
-	}
+	play.OnlyLong(t)
 }

@@ -24,8 +24,10 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
 	"github.com/maesh-dev/ichor/test/harness"
 	"github.com/maesh-dev/ichor/test/loopback"
+	play "github.com/maesh-dev/ichor/test/scenario"
 	"github.com/maesh-dev/ichor/test/tools"
 )
 
@@ -95,14 +97,7 @@ func TestClassVariables(t *testing.T) {
 	t.Parallel()
 
 	s.class("Light", nil)
-	s.create(`
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosConfigPatch
-metadata: {name: control-planes}
-spec:
-  layer: Pool
-  documents: [{kind: SysctlConfig, sysctlConfig: {params: {vm.max_map_count: "262144"}}}]
-`)
+	s.Create(builder.PoolPatch("control-planes", builder.Sysctl("vm.max_map_count", "262144")))
 
 	for _, object := range s.generate(filepath.Join("..", "..", "templates", "cluster-template-topology.yaml"), map[string]string{"ROLLOUT_STRATEGY": "OnDelete"}) {
 		if object.GetKind() == "Cluster" {
@@ -269,11 +264,11 @@ func (s *scenario) comesUp() {
 	s.Eventually(func(g Gomega) {
 		cluster := &clusterv1.Cluster{}
 		g.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
-		g.Expect(cluster.Spec.ControlPlaneRef.IsDefined()).To(BeTrue(), describe(cluster))
+		g.Expect(cluster.Spec.ControlPlaneRef.IsDefined()).To(BeTrue(), play.Describe(cluster))
 
 		tcp := &controlplanev1.TalosControlPlane{}
 		g.Expect(s.Client.Get(s.ctx, s.key(cluster.Spec.ControlPlaneRef.Name), tcp)).To(Succeed())
-		g.Expect(tcp.Status.Plan.Reason).To(Equal(controlplanev1.PlanWaitingForAPIServerReason), "%+v%s", tcp.Status.Plan, describe(tcp))
+		g.Expect(tcp.Status.Plan.Reason).To(Equal(controlplanev1.PlanWaitingForAPIServerReason), "%+v%s", tcp.Status.Plan, play.Describe(tcp))
 		g.Expect(tcp.Annotations).To(HaveKey(controlplanev1.BootstrapAnnotation))
 	}).Should(Succeed())
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +27,11 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
 	"github.com/maesh-dev/ichor/test/harness"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	"github.com/maesh-dev/ichor/test/invariants"
+	play "github.com/maesh-dev/ichor/test/scenario"
 	"github.com/maesh-dev/ichor/test/stage"
 )
 
@@ -43,7 +47,7 @@ func TestTopology(t *testing.T) {
 	t.Parallel()
 
 	s.class("Light", nil)
-	s.create(topologyYAML(ladder[0], "v1.14.0", 1))
+	s.Create(ofClass(ladder[0], "v1.14.0"))
 	s.made()
 	s.bootstrappedOnce()
 
@@ -53,7 +57,7 @@ func TestTopology(t *testing.T) {
 	s.Expect(tcp.Spec.Rollout.Strategy.Type).To(Equal(controlplanev1.RollingUpdateRollout), "a variable of the class")
 	s.Expect(tcp.Spec.TalosConfigSpec.Hostname.Source).To(Equal(bootstrapv1.HostnameSourceMachineName), "the template in the class")
 
-	machine := newSimMachine()
+	machine := &infrav1.SimMachine{}
 	s.Expect(s.Client.Get(s.ctx, s.key(s.machineList()[0].Name), machine)).To(Succeed())
 	s.Expect(machine.Spec.Image).To(HaveSuffix(":v1.14.0"), "the Talos that the topology says")
 
@@ -87,7 +91,7 @@ func TestTopologyUpgrade(t *testing.T) {
 	t.Parallel()
 
 	s.class("Full", func(class *clusterv1.ClusterClass) { class.Spec.KubernetesVersions = ladder })
-	s.create(topologyYAML(ladder[0], "v1.14.1", 1))
+	s.Create(ofClass(ladder[0], "v1.14.1"))
 	s.made()
 	s.settled(1)
 	before := s.workers(ladder[0], nil)
@@ -155,7 +159,7 @@ func (s *scenario) class(fidelity string, change func(*clusterv1.ClusterClass)) 
 		class := &clusterv1.ClusterClass{}
 		g.Expect(s.Client.Get(s.ctx, s.key("ichor"), class)).To(Succeed())
 		g.Expect(class.Status.ObservedGeneration).To(Equal(class.Generation))
-		g.Expect(conditions.IsTrue(class, clusterv1.ClusterClassVariablesReadyCondition)).To(BeTrue(), describe(class))
+		g.Expect(conditions.IsTrue(class, clusterv1.ClusterClassVariablesReadyCondition)).To(BeTrue(), play.Describe(class))
 	}).Should(Succeed())
 }
 
@@ -163,10 +167,7 @@ func (s *scenario) changeClass(change func(*clusterv1.ClusterClass)) {
 	s.t.Helper()
 
 	class := &clusterv1.ClusterClass{}
-	s.Expect(s.Client.Get(s.ctx, s.key("ichor"), class)).To(Succeed())
-	before := class.DeepCopy()
-	change(class)
-	s.Expect(s.Client.Patch(s.ctx, class, client.MergeFrom(before))).To(Succeed())
+	s.Patch(class, "ichor", func() { change(class) })
 }
 
 // topology changes the Cluster's topology, and returns what the API server says.
@@ -187,45 +188,14 @@ func (s *scenario) made() {
 	s.Eventually(func() error { return s.Client.Get(s.ctx, s.key("cp"), &controlplanev1.TalosControlPlane{}) }).Should(Succeed())
 }
 
-// topologyReconciled waits until the topology controller has dealt with the Cluster as it is.
-func (s *scenario) topologyReconciled() {
-	s.t.Helper()
-
-	s.Eventually(func(g Gomega) {
-		cluster := &clusterv1.Cluster{}
-		g.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
-
-		condition := conditions.Get(cluster, clusterv1.ClusterTopologyReconciledCondition)
-		g.Expect(condition).NotTo(BeNil())
-		g.Expect(condition.ObservedGeneration).To(Equal(cluster.Generation), describe(cluster))
-		g.Expect(condition.Status).To(Equal(metav1.ConditionTrue), describe(cluster))
-	}).Should(Succeed())
-}
-
 // untouched checks that the topology controller, which is made to look again and again, has nothing to change: neither a spec nor a template.
 func (s *scenario) untouched() {
 	s.t.Helper()
-	s.topologyReconciled()
+	s.Expect(invariants.Reconciled(s.ctx, s.Client, s.key(play.Cluster), patience)).To(Succeed())
 
 	before := s.generations()
-
-	for i := range 4 {
-		cluster := &clusterv1.Cluster{}
-		s.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
-		old := cluster.DeepCopy()
-		cluster.Spec.AvailabilityGates = []clusterv1.ClusterAvailabilityGate{{ConditionType: fmt.Sprintf("Round%d", i)}}
-		s.Expect(s.Client.Patch(s.ctx, cluster, client.MergeFrom(old))).To(Succeed())
-		s.topologyReconciled()
-	}
-
+	s.Expect(invariants.LookAgain(s.ctx, s.Client, s.key(play.Cluster), 4, patience)).To(Succeed())
 	s.Expect(s.generations()).To(Equal(before), "without a change nothing is made or touched")
-
-	// The conditions that the rounds asked for do not exist.
-	cluster := &clusterv1.Cluster{}
-	s.Expect(s.Client.Get(s.ctx, s.key("c"), cluster)).To(Succeed())
-	old := cluster.DeepCopy()
-	cluster.Spec.AvailabilityGates = nil
-	s.Expect(s.Client.Patch(s.ctx, cluster, client.MergeFrom(old))).To(Succeed())
 }
 
 // generations are the generations of all that the topology controller makes.
@@ -326,9 +296,9 @@ func (s *scenario) workers(version string, before []string) []string {
 		g.Expect(deployment.Spec.Template.Spec.Version).To(Equal(version))
 
 		want := ptr.Deref(deployment.Spec.Replicas, -1)
-		g.Expect(deployment.Status.Replicas).To(HaveValue(Equal(want)), describe(deployment))
-		g.Expect(deployment.Status.UpToDateReplicas).To(HaveValue(Equal(want)), describe(deployment))
-		g.Expect(deployment.Status.AvailableReplicas).To(HaveValue(Equal(want)), describe(deployment))
+		g.Expect(deployment.Status.Replicas).To(HaveValue(Equal(want)), play.Describe(deployment))
+		g.Expect(deployment.Status.UpToDateReplicas).To(HaveValue(Equal(want)), play.Describe(deployment))
+		g.Expect(deployment.Status.AvailableReplicas).To(HaveValue(Equal(want)), play.Describe(deployment))
 
 		machines := &clusterv1.MachineList{}
 		g.Expect(s.Client.List(s.ctx, machines, client.InNamespace(s.namespace),
@@ -414,30 +384,14 @@ func (s *scenario) follow() func() []string {
 	}
 }
 
-// topologyYAML is a Cluster of the class, with one worker.
-func topologyYAML(version, talos string, replicas int) string {
-	return fmt.Sprintf(`
-apiVersion: bootstrap.ichor.maesh.dev/v1alpha1
-kind: TalosClusterConfig
-metadata: {name: c}
-spec:
-  clusterName: c
-  talos: {version: %[2]s}
----
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Cluster
-metadata: {name: c}
-spec:
-  clusterNetwork:
-    pods: {cidrBlocks: [10.244.0.0/16]}
-    services: {cidrBlocks: [10.96.0.0/12]}
-  topology:
-    classRef: {name: ichor}
-    version: %[1]s
-    controlPlane: {replicas: %[3]d}
-    workers: {machineDeployments: [{class: worker, name: workers, replicas: 1}]}
-    variables:
-    - {name: talosVersion, value: %[2]s}
-    - {name: rolloutStrategy, value: RollingUpdate}
-`, version, talos, replicas)
+// ofClass is a Cluster of the class, with one control-plane machine and one worker.
+func ofClass(version, talos string) *builder.ClusterBuilder {
+	return builder.Cluster(play.Cluster).Topology(clusterv1.Topology{
+		ClassRef: clusterv1.ClusterClassRef{Name: "ichor"}, Version: version, ControlPlane: clusterv1.ControlPlaneTopology{Replicas: new(int32(1))},
+		Workers: clusterv1.WorkersTopology{MachineDeployments: []clusterv1.MachineDeploymentTopology{{Class: "worker", Name: "workers", Replicas: new(int32(1))}}},
+		Variables: []clusterv1.ClusterVariable{
+			{Name: "talosVersion", Value: apiextensionsv1.JSON{Raw: fmt.Appendf(nil, "%q", talos)}},
+			{Name: "rolloutStrategy", Value: apiextensionsv1.JSON{Raw: []byte(`"RollingUpdate"`)}},
+		},
+	}).Config(func(config *bootstrapv1.TalosClusterConfigSpec) { config.Talos.Version = talos })
 }

@@ -3,34 +3,23 @@
 package controlplane_test
 
 import (
-	"flag"
-	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/test/builder"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
 	play "github.com/maesh-dev/ichor/test/scenario"
-	"github.com/maesh-dev/ichor/test/talossim"
 )
-
-// update writes golden files anew: package scenario has the flag.
-func update() bool { return flag.Lookup("update").Value.String() == "true" }
 
 const (
 	// second is a machine that is well, odd the one that is in trouble. The first is made by the control plane.
@@ -123,7 +112,7 @@ var situations = map[string]situation{
 	},
 	"an alarm": {
 		then: func(s *scenario) {
-			s.Expect(s.simulated(odd).Node.RaiseEtcdAlarm(machineapi.EtcdMemberAlarm_NOSPACE)).To(Succeed())
+			s.Expect(s.Node(odd).RaiseEtcdAlarm(machineapi.EtcdMemberAlarm_NOSPACE)).To(Succeed())
 		},
 		condition: controlplanev1.MachineEtcdMemberHealthyCondition, status: metav1.ConditionFalse,
 		says: []string{"NOSPACE", "quota", "talosctl etcd alarm disarm"},
@@ -220,11 +209,11 @@ func TestBlackHoleDelaysNobody(t *testing.T) {
 	s.initialized()
 	s.told(hole)
 
-	s.Expect(s.simulated(second).Node.RaiseEtcdAlarm(machineapi.EtcdMemberAlarm_NOSPACE)).To(Succeed())
+	s.Expect(s.Node(second).RaiseEtcdAlarm(machineapi.EtcdMemberAlarm_NOSPACE)).To(Succeed())
 
 	s.Eventually(func() string { return s.said(second, controlplanev1.MachineEtcdMemberHealthyCondition) }).Should(ContainSubstring("NOSPACE"))
 
-	other.create(clusterYAML("Light", 1))
+	other.Create(clusterOf(infrav1.FidelityLight, 1))
 	other.bootstrappedOnce()
 
 	s.goes()
@@ -243,11 +232,7 @@ func merged(of situation) infrav1.Faults {
 func (s *scenario) of(t *testing.T) *scenario {
 	t.Helper()
 
-	part := &scenario{
-		Scenario: &play.Scenario{WithT: NewWithT(t), Suite: s.Suite, Ctx: s.Ctx, Namespace: s.Namespace, Watch: s.Watch},
-		t:        t, ctx: s.ctx, namespace: s.namespace, begin: s.begin,
-	}
-	part.SetDefaultEventuallyTimeout(patience)
+	part := &scenario{Scenario: s.For(t), t: t, ctx: s.ctx, namespace: s.namespace, begin: s.begin}
 	part.SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
 
 	return part
@@ -262,14 +247,7 @@ func (s *scenario) play(of situation) {
 		faults = of.faults
 	}
 
-	s.create(clusterWith("{fidelity: Light}", "", 3))
-	s.Expect(s.Client.Create(s.ctx, s.here(builder.Sim{MachineSpec: infrav1.SimMachineSpec{Faults: faults}}.Template("cp")))).To(Succeed())
-}
-
-func (s *scenario) here(object client.Object) client.Object {
-	object.SetNamespace(s.namespace)
-
-	return object
+	s.Create(clusterOn(infrav1.FidelityLight, infrav1.SimMachineSpec{Faults: faults}, 3))
 }
 
 // first is the machine that the control plane has made.
@@ -313,10 +291,7 @@ func (s *scenario) link(name string) {
 // add makes a control-plane Machine that nobody owns, which the control plane adopts.
 func (s *scenario) add(name string, faults infrav1.Faults) {
 	s.t.Helper()
-
-	for _, object := range builder.ControlPlaneMachine("c", name).Sim(infrav1.SimMachineSpec{Faults: faults}).Objects() {
-		s.Expect(s.Client.Create(s.ctx, s.here(object))).To(Succeed(), "%T", object)
-	}
+	s.Create(builder.ControlPlaneMachine(play.Cluster, name).Sim(infrav1.SimMachineSpec{Faults: faults}))
 }
 
 // hasVote waits until a machine's etcd member is well.
@@ -324,136 +299,6 @@ func (s *scenario) hasVote(name string) {
 	s.t.Helper()
 
 	s.Eventually(func() string { return s.said(name, controlplanev1.MachineEtcdMemberHealthyCondition) }).Should(HavePrefix("True"), name)
-}
-
-// said is what a condition of a Machine says.
-func (s *scenario) said(name, condition string) string {
-	machine := &clusterv1.Machine{}
-	if err := s.Client.Get(s.ctx, s.key(name), machine); err != nil {
-		return err.Error()
-	}
-
-	return spoken(machine, condition)
-}
-
-func spoken(object conditions.Getter, condition string) string {
-	c := conditions.Get(object, condition)
-	if c == nil {
-		return "is not there"
-	}
-
-	return strings.TrimSuffix(fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message), ": ")
-}
-
-// told waits until a situation is told in the words that it must be told in.
-func (s *scenario) told(of situation) {
-	s.t.Helper()
-
-	about := odd
-	if of.alone {
-		about = s.first()
-	}
-
-	s.Eventually(func() string { return s.said(about, of.condition) }).Should(And(HavePrefix(string(of.status)), containing(of.says)))
-	s.Eventually(func() string { return s.controlPlane().Status.Plan.Message }).Should(containing(of.plan))
-}
-
-func containing(words []string) types.GomegaMatcher {
-	all := make([]types.GomegaMatcher, 0, len(words))
-	for _, word := range words {
-		all = append(all, ContainSubstring(word))
-	}
-
-	return And(all...)
-}
-
-// golden compares all that is said with a file, in which machines have names that do not change.
-func (s *scenario) golden(path string, plan bool) {
-	s.t.Helper()
-
-	said := func() string { return s.everythingSaid(plan) }
-
-	if update() {
-		var last string
-
-		s.Eventually(func() bool { // what is said goes on changing while machines come up
-			before := last
-			last = said()
-
-			return before == last
-		}).WithPolling(5 * time.Second).Should(BeTrue())
-		s.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
-		s.Expect(os.WriteFile(path, []byte(last), 0o600)).To(Succeed())
-
-		return
-	}
-
-	want, err := os.ReadFile(path)
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Eventually(said).Should(Equal(string(want)), "%s differs (go test -update writes it anew)", path)
-}
-
-// everythingSaid is what the Machines and the control plane say, and its plan if that is wanted.
-func (s *scenario) everythingSaid(plan bool) string {
-	var out strings.Builder
-
-	list := s.machineList()
-	slices.SortFunc(list, func(a, b clusterv1.Machine) int { return strings.Compare(s.anonymous(a.Name), s.anonymous(b.Name)) })
-
-	for i := range list {
-		fmt.Fprintf(&out, "Machine %s\n", list[i].Name)
-
-		for _, condition := range []string{
-			controlplanev1.MachineAPIServerPodHealthyCondition, controlplanev1.MachineControllerManagerPodHealthyCondition,
-			controlplanev1.MachineSchedulerPodHealthyCondition, controlplanev1.MachineEtcdMemberHealthyCondition, controlplanev1.MachineTalosHealthyCondition,
-		} {
-			fmt.Fprintf(&out, "  %s %s\n", condition, spoken(&list[i], condition))
-		}
-	}
-
-	tcp := s.controlPlane()
-	fmt.Fprintf(&out, "TalosControlPlane\n")
-
-	for _, condition := range []string{
-		controlplanev1.AvailableCondition, controlplanev1.EtcdClusterHealthyCondition, controlplanev1.ControlPlaneComponentsHealthyCondition,
-	} {
-		fmt.Fprintf(&out, "  %s %s\n", condition, spoken(tcp, condition))
-	}
-
-	if plan {
-		fmt.Fprintf(&out, "  plan %s %s: %s\n", tcp.Status.Plan.Action, tcp.Status.Plan.Reason, tcp.Status.Plan.Message)
-	}
-
-	return s.anonymous(out.String())
-}
-
-// anonymous has names, addresses and IDs of members that are the same each time.
-func (s *scenario) anonymous(text string) string {
-	var pairs []string
-
-	for _, machine := range s.Stage.Machines(s.key("c")) {
-		name := machine.Node.Name()
-		if name == s.first() {
-			pairs = append(pairs, name, "first")
-			name = "first"
-		}
-
-		if id := memberOf(machine.Node); id != "" {
-			pairs = append(pairs, id, "MEMBER-"+name)
-		}
-
-		pairs = append(pairs, machine.Node.Address()+":50000", "ADDRESS-"+name, machine.Node.Address(), "ADDRESS-"+name)
-	}
-
-	return strings.NewReplacer(pairs...).Replace(text)
-}
-
-func memberOf(node *talossim.Node) string {
-	if id := node.EtcdMemberID(); id != 0 {
-		return strconv.FormatUint(id, 16)
-	}
-
-	return ""
 }
 
 // goes deletes the cluster, and does not wait until it is gone.
