@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -101,17 +102,9 @@ func TestExternallyManagedCluster(t *testing.T) {
 	s := suite.New(t)
 	t.Parallel()
 
-	s.CreateYAML(`
-apiVersion: infrastructure.ichor.maesh.dev/v1alpha1
-kind: SimCluster
-metadata: {name: c, annotations: {cluster.x-k8s.io/managed-by: somebody}}
----
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Cluster
-metadata: {name: c}
-spec:
-  infrastructureRef: {apiGroup: infrastructure.ichor.maesh.dev, kind: SimCluster, name: c}
-`)
+	objects := builder.These(builder.Cluster(scenario.Cluster).Objects())
+	objects[0].SetAnnotations(map[string]string{clusterv1.ManagedByAnnotation: "somebody"})
+	s.Create(objects)
 
 	object := &infrav1.SimCluster{}
 	s.Eventually(func(g Gomega) {
@@ -182,13 +175,8 @@ func TestRefusedConfig(t *testing.T) {
 	s := suite.New(t)
 	t.Parallel()
 
-	s.CreateYAML(`
-apiVersion: v1
-kind: Secret
-metadata: {name: given}
-stringData: {value: "kind: NotTalos"}
-`)
-	s.Create(builder.Cluster(scenario.Cluster).Light(), builder.Machine(scenario.Cluster, "given").Data("given"))
+	given := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "given"}, StringData: map[string]string{"value": "kind: NotTalos"}}
+	s.Create(builder.These{given}, builder.Cluster(scenario.Cluster).Light(), builder.Machine(scenario.Cluster, "given").Data("given"))
 
 	object := s.Ready("given", infrav1.ConfigRefusedReason)
 	s.Expect(conditions.Get(object, infrav1.ReadyCondition).Message).To(Equal("the node stays in maintenance mode: it refuses the machine config in Secret given"))

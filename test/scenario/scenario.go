@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/maesh-dev/ichor/test/builder"
-	"github.com/maesh-dev/ichor/test/harness"
 	"github.com/maesh-dev/ichor/test/invariants"
 	"github.com/maesh-dev/ichor/test/talossim"
 )
@@ -141,19 +140,6 @@ func (s *Scenario) Create(builders ...builder.Builder) {
 	for _, object := range builder.Objects(builders...) {
 		object.SetNamespace(s.Namespace)
 		s.Expect(s.Client.Create(s.Ctx, object)).To(Succeed(), "%T %s", object, object.GetName())
-	}
-}
-
-// CreateYAML creates the objects of a YAML text in the scenario's namespace.
-func (s *Scenario) CreateYAML(text string) {
-	s.t.Helper()
-
-	objects, err := harness.DecodeYAML([]byte(text))
-	s.Expect(err).NotTo(HaveOccurred())
-
-	for _, object := range objects {
-		object.SetNamespace(s.Namespace)
-		s.Expect(s.Client.Create(s.Ctx, object)).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}
 }
 
