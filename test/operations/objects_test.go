@@ -115,7 +115,7 @@ func (w *tenant) owned(of builder.Builder, change ...func(*bootstrapv1.TalosConf
 	slices.Reverse(objects)
 
 	owner := objects[0]
-	kind := owner.GetObjectKind().GroupVersionKind()
+	kind := owner.GetObjectKind().GroupVersionKind() // which the API server's answer does not have
 
 	for _, object := range objects {
 		if config, ok := object.(*bootstrapv1.TalosConfig); ok {
@@ -127,7 +127,8 @@ func (w *tenant) owned(of builder.Builder, change ...func(*bootstrapv1.TalosConf
 			}
 		}
 
-		w.create(builder.These{object})
+		object.SetNamespace(w.namespace)
+		w.Expect(admin.Create(w.t.Context(), object)).To(Succeed(), "%T %s", object, object.GetName())
 	}
 }
 
