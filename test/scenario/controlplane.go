@@ -87,13 +87,15 @@ func (s *Scenario) Settled(replicas int) []clusterv1.Machine {
 	return machines
 }
 
-// Says waits until a condition of an object has this status, and each of the words in its message. It waits for longer than anything else, so
-// that it sees what a control plane says of a node only after it has not heard of it for five minutes.
-func (s *Scenario) Says(object interface {
+// Speaker is an object with conditions.
+type Speaker interface {
 	client.Object
 	conditions.Getter
-}, name, condition string, status metav1.ConditionStatus, words ...string,
-) {
+}
+
+// Says waits until a condition of an object has this status, and each of the words in its message. It waits for longer than anything else, so
+// that it sees what a control plane says of a node only after it has not heard of it for five minutes.
+func (s *Scenario) Says(object Speaker, name, condition string, status metav1.ConditionStatus, words ...string) {
 	s.Eventually(func(g Gomega) {
 		g.Expect(s.Client.Get(s.Ctx, s.Key(name), object)).To(Succeed())
 
