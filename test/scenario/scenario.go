@@ -15,6 +15,7 @@ import (
 
 	"github.com/maesh-dev/ichor/test/builder"
 	"github.com/maesh-dev/ichor/test/invariants"
+	"github.com/maesh-dev/ichor/test/stage"
 	"github.com/maesh-dev/ichor/test/talossim"
 )
 
@@ -82,6 +83,14 @@ func (s *Scenario) For(t *testing.T) *Scenario {
 	part.SetDefaultEventuallyPollingInterval(interval)
 
 	return part
+}
+
+// At is the scenario in another management cluster, whose machines are the same.
+func (s *Scenario) At(other *stage.Stage) *Scenario {
+	there := s.For(s.t)
+	there.Suite = &Suite{Stage: other, Managers: s.Managers}
+
+	return there
 }
 
 // Key is the name of an object of the scenario.
