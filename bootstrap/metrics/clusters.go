@@ -12,11 +12,11 @@ import (
 	machinerysecrets "github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
@@ -134,16 +134,11 @@ type expiryCache struct {
 
 func newExpiryCache() *expiryCache { return &expiryCache{known: lru.New(maxExpiries)} }
 
-type version struct {
-	uid             types.UID
-	resourceVersion string
-}
-
 func (c *expiryCache) of(secret *corev1.Secret, read func(*corev1.Secret) map[string]time.Time) map[string]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	key := version{secret.UID, secret.ResourceVersion}
+	key := inputs.ContentVersion(secret)
 
 	if cached, ok := c.known.Get(key); ok {
 		if expiries, ok := cached.(map[string]time.Time); ok {

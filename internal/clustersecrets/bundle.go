@@ -323,7 +323,7 @@ func (k *Keeper) foundInstead(ctx context.Context, cluster *clusterv1.Cluster, f
 
 // refuseLost is RefuseLost for a bundle that is known not to exist.
 func (k *Keeper) refuseLost(ctx context.Context, cluster *clusterv1.Cluster) error {
-	if ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false) {
+	if Initialized(cluster) {
 		return lost(cluster, fmt.Sprintf("Cluster %s is initialized", cluster.Name))
 	}
 
@@ -347,6 +347,11 @@ func lostTo(ctx context.Context, cluster *clusterv1.Cluster, find func(context.C
 	}
 
 	return lost(cluster, carries(cluster, carrier))
+}
+
+// Initialized says that the cluster's control plane answers, so that its secrets must not be made anew.
+func Initialized(cluster *clusterv1.Cluster) bool {
+	return ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
 
 func lost(cluster *clusterv1.Cluster, because string) error {

@@ -3,10 +3,10 @@
 package clustersecrets
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // Reasons of events about a Cluster's secrets.
@@ -28,9 +28,6 @@ const (
 	actionKeep  = "KeepSecrets"
 )
 
-// maxNote is the longest note that an event may have, in bytes.
-const maxNote = 1024
-
 func (k *Keeper) recordMade(cluster *clusterv1.Cluster, secret *corev1.Secret, origin string) {
 	if k.Made != nil {
 		k.Made()
@@ -47,10 +44,6 @@ func (k *Keeper) recordRenewed(cluster *clusterv1.Cluster, secret *corev1.Secret
 
 // RecordFault writes an event about what a user must mend.
 func (k *Keeper) RecordFault(cluster *clusterv1.Cluster, fault *FaultError) {
-	note := fault.Error()
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote], "")
-	}
-
-	k.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, EventSecretsFault, actionKeep, "%s", note)
+	// An event has a note of at most 1024 bytes.
+	k.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, EventSecretsFault, actionKeep, "%s", prose.Shorten(fault.Error()))
 }

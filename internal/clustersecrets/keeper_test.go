@@ -359,7 +359,17 @@ func TestOwnMeetsAnother(t *testing.T) {
 	d.Expect(d.secret("c-talos").Annotations).To(BeEmpty())
 
 	d.Expect(d.keeper.own(t.Context(), clusterC(), stale.DeepCopy(), "v1.13")).To(Succeed())
-	d.Expect(d.keeper.own(t.Context(), clusterC(), stale, "v1.14")).To(Succeed())
+	d.Expect(d.keeper.own(t.Context(), clusterC(), stale.DeepCopy(), "v1.13")).To(Succeed())
+	d.Expect(d.keeper.own(t.Context(), clusterC(), d.secret("c-talos"), "v1.14")).To(Succeed(), "who has seen the pin has chosen by it")
+
+	// Who has not seen it was about to render with another contract.
+	err := d.keeper.own(t.Context(), clusterC(), stale.DeepCopy(), "v1.14")
+	d.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+
+	pinned := &bootstrapv1.TalosClusterConfig{}
+	pinned.Spec.Talos.Version = "v1.14.1"
+	_, err = d.keeper.Open(t.Context(), clusterC(), pinned, stale.DeepCopy(), version.Newest())
+	d.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
 
 	now := d.secret("c-talos")
 	d.Expect(now.Annotations).To(HaveKeyWithValue(secrets.ConfigContractAnnotation, "v1.13"))
@@ -464,6 +474,11 @@ func TestImmutableTalosconfig(t *testing.T) {
 // A note that is too long for an event is cut.
 func TestRecordFault(t *testing.T) {
 	d := newDesk(t, nil)
-	d.keeper.RecordFault(clusterC(), &FaultError{Err: errors.New(strings.Repeat("ä", maxNote))})
-	d.Expect(len(<-d.events.Events)).To(BeNumerically("<=", maxNote+len("Warning "+EventSecretsFault+" ")))
+	const longest = 1024
+
+	d.keeper.RecordFault(clusterC(), &FaultError{Err: errors.New(strings.Repeat("ä", longest))})
+
+	note := <-d.events.Events
+	d.Expect(len(note)).To(BeNumerically("<=", longest+len("Warning "+EventSecretsFault+" ")))
+	d.Expect(note).To(HaveSuffix("ä..."))
 }

@@ -31,8 +31,11 @@ func ownedBy(secret *corev1.Secret, cluster *clusterv1.Cluster) bool {
 }
 
 // own gives a Secret that somebody else has made, such as another Talos provider, a user or a restored backup, what our own have from the
-// start: label and owner. A pin is set as the contract annotation unless it is empty or one is set. It writes only what is missing.
+// start: label and owner. A pin is set as the contract annotation unless it is empty or one is set. It writes only what is missing. It is a
+// conflict when somebody else has set another pin in the meantime: whoever was about to render with this one must choose again.
 func (k *Keeper) own(ctx context.Context, cluster *clusterv1.Cluster, secret *corev1.Secret, pin string) error {
+	chosen := pin != "" && secret.Annotations[secrets.ConfigContractAnnotation] == ""
+
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		wanted := owned(secret, cluster, pin)
 		if wanted == nil {
@@ -55,6 +58,10 @@ func (k *Keeper) own(ctx context.Context, cluster *clusterv1.Cluster, secret *co
 
 		return err
 	})
+
+	if theirs := secret.Annotations[secrets.ConfigContractAnnotation]; err == nil && chosen && theirs != "" && theirs != pin {
+		return apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, fmt.Errorf("has been pinned to config contract %.6q in the meantime", theirs))
+	}
 
 	return refusal(secret, "set its owner and label", err)
 }

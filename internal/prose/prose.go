@@ -21,12 +21,15 @@ const (
 )
 
 // Shorten cuts a text that is longer than 1024 bytes between two characters, and says so by three dots.
-func Shorten(text string) string {
-	if len(text) <= maxLength {
+func Shorten(text string) string { return ShortenTo(text, maxLength) }
+
+// ShortenTo is Shorten for another limit in bytes, which has room for the dots.
+func ShortenTo(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
 
-	return strings.ToValidUTF8(text[:maxLength-len(ellipsis)], "") + ellipsis
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
 // InLine shows what a user has named as one line, whatever is in it: names and keys may hold anything.

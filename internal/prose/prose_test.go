@@ -56,6 +56,14 @@ func TestShorten(t *testing.T) {
 	}
 }
 
+func TestShortenTo(t *testing.T) {
+	for text, want := range map[string]string{"short": "short", "longer": "lo...", "äöü": "ä..."} {
+		if got := ShortenTo(text, 5); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 // One fault on many machines is told once, whatever the order in which it was found.
 func TestFindings(t *testing.T) {
 	var forth, back Findings

@@ -41,14 +41,6 @@ spec:
 	}
 }
 
-func TestShorten(t *testing.T) {
-	g := NewWithT(t)
-
-	g.Expect(shorten("short", 5)).To(Equal("short"))
-	g.Expect(shorten("longer", 5)).To(Equal("lo..."))
-	g.Expect(shorten("äöüß", 6)).To(Equal("ä..."), "no half letters")
-}
-
 func TestCaps(t *testing.T) {
 	g := NewWithT(t)
 

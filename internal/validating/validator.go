@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/validation"
 )
 
@@ -167,8 +168,8 @@ func errorsOf(faults []validation.Fault) field.ErrorList {
 
 func capErrors(errs field.ErrorList) field.ErrorList {
 	for _, err := range errs {
-		err.Field = shorten(err.Field, maxWarning)
-		err.Detail = shorten(err.Detail, maxDetail)
+		err.Field = prose.ShortenTo(err.Field, maxWarning)
+		err.Detail = prose.ShortenTo(err.Detail, maxDetail)
 	}
 
 	return errs
@@ -185,7 +186,7 @@ func capWarnings(warnings []string) admission.Warnings {
 	all := make(admission.Warnings, 0, min(len(warnings), maxWarnings+1))
 
 	for _, warning := range warnings[:min(len(warnings), maxWarnings)] {
-		all = append(all, shorten(warning, maxWarning))
+		all = append(all, prose.ShortenTo(warning, maxWarning))
 	}
 
 	if more := len(warnings) - maxWarnings; more > 0 {
@@ -193,14 +194,4 @@ func capWarnings(warnings []string) admission.Warnings {
 	}
 
 	return all
-}
-
-func shorten(text string, limit int) string {
-	const mark = "..."
-
-	if len(text) <= limit {
-		return text
-	}
-
-	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
 }

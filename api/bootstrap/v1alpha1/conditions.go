@@ -60,7 +60,8 @@ const (
 // TalosConfig's SecretsBundleAvailable condition and its reasons. TalosClusterConfig has the same condition.
 const (
 	// SecretsBundleAvailableCondition is true when the cluster's Talos secrets bundle exists and can be used. Of the TalosConfig of a Machine
-	// that has its data Secret it tells without counting for Ready: the machine needs the bundle no more.
+	// that has its data Secret it tells without counting for Ready, and as it was when the TalosConfig was last looked at, within the sync period:
+	// the machine needs the bundle no more, and a change of it need not wake thousands.
 	SecretsBundleAvailableCondition = "SecretsBundleAvailable"
 
 	// SecretsBundleAvailableReason is the reason when the bundle can be used.

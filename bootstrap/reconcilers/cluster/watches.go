@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/lru"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
@@ -133,12 +132,8 @@ func clusterChanged() predicate.Predicate {
 			}
 
 			return before.ResourceVersion == now.ResourceVersion || before.UID != now.UID ||
-				annotations.IsPaused(before, before) != annotations.IsPaused(now, now) || initialized(before) != initialized(now)
+				annotations.IsPaused(before, before) != annotations.IsPaused(now, now) || clustersecrets.Initialized(before) != clustersecrets.Initialized(now)
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
-}
-
-func initialized(cluster *clusterv1.Cluster) bool {
-	return ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false)
 }

@@ -138,7 +138,7 @@ func (r *Reconciler) observeSecrets(ctx context.Context, seen *observation) erro
 	for i := range seen.clusters {
 		cluster := &seen.clusters[i]
 		state := clusterState{
-			cluster: cluster.UID, initialized: initialized(cluster), ref: ref,
+			cluster: cluster.UID, initialized: clustersecrets.Initialized(cluster), ref: ref,
 			contract: config.Spec.Talos.ConfigContract, version: config.Spec.Talos.Version,
 		}
 
@@ -195,10 +195,6 @@ func (r *Reconciler) lost(ctx context.Context, cluster *clusterv1.Cluster) (stri
 	}
 
 	return "", err
-}
-
-func initialized(cluster *clusterv1.Cluster) bool {
-	return ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
 
 func isPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.Paused, false) }

@@ -75,7 +75,7 @@ func clusterChanged() predicate.Predicate {
 		now, isClusterNow := e.ObjectNew.(*clusterv1.Cluster)
 
 		return !isCluster || !isClusterNow || !maps.Equal(before.Labels, now.Labels) ||
-			initialized(before) != initialized(now) || isPaused(before) != isPaused(now)
+			clustersecrets.Initialized(before) != clustersecrets.Initialized(now) || isPaused(before) != isPaused(now)
 	}}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
@@ -27,7 +28,7 @@ func (r *Reconciler) notCreated(ctx context.Context, secret *corev1.Secret, err 
 
 	if secrets.IsRefusal(err) {
 		done.dataSecret = bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason,
-			shorten(fmt.Sprintf("The API server refuses Secret %s: %s", secret.Name, err)))
+			prose.Shorten(fmt.Sprintf("The API server refuses Secret %s: %s", secret.Name, err)))
 	}
 
 	return done, fault

@@ -10,6 +10,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // Reasons of events about a TalosConfig.
@@ -79,6 +80,6 @@ func (r *Reconciler) recordFault(before, config *bootstrapv1.TalosConfig) {
 			continue
 		}
 
-		r.Recorder.Eventf(config, nil, corev1.EventTypeWarning, now.Reason, actionRender, "%s", shorten(now.Message))
+		r.Recorder.Eventf(config, nil, corev1.EventTypeWarning, now.Reason, actionRender, "%s", prose.Shorten(now.Message))
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
@@ -73,7 +74,7 @@ func (r *Reconciler) keep(ctx context.Context, seen observation, secret *corev1.
 
 	switch fault, isFault := errors.AsType[*clustersecrets.FaultError](err); {
 	case isFault:
-		done.bundle = bad(fault.Reason, shorten(fault.Error()))
+		done.bundle = bad(fault.Reason, prose.Shorten(fault.Error()))
 	case err != nil:
 		return outcome{}, err
 	case known:

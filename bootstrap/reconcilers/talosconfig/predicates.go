@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 )
 
 // contentChanged lets an update through when the user has changed the object: its spec, or the labels that it may be
@@ -32,17 +33,12 @@ func clusterChanged() predicate.Predicate {
 		}
 
 		return before.Generation != now.Generation || !maps.Equal(before.Labels, now.Labels) ||
-			provisioned(before) != provisioned(now) || initialized(before) != initialized(now)
+			provisioned(before) != provisioned(now) || clustersecrets.Initialized(before) != clustersecrets.Initialized(now)
 	}}
 }
 
 func provisioned(cluster *clusterv1.Cluster) bool {
 	return ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false)
-}
-
-// initialized says that the cluster's control plane answers, so that its secrets must not be made anew.
-func initialized(cluster *clusterv1.Cluster) bool {
-	return ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
 
 // machineChanged lets an update of a Machine or MachinePool through unless only its status changed; of that, only whether

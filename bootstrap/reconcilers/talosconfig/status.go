@@ -21,6 +21,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/prose"
 )
 
 // summarized are the conditions that make up Ready. The bundle's is left out until the bundle has been looked at.
@@ -136,7 +137,7 @@ func failed(in renderInputs, err error) (outcome, error) {
 	}
 
 	if fault, ok := errors.AsType[*clustersecrets.FaultError](err); ok {
-		done.bundle = bad(fault.Reason, shorten(fault.Error()))
+		done.bundle = bad(fault.Reason, prose.Shorten(fault.Error()))
 		done.dataSecret.message = see(bootstrapv1.SecretsBundleAvailableCondition)
 		done.rendered = bad(bootstrapv1.TalosConfigWaitingForInputsReason, see(bootstrapv1.SecretsBundleAvailableCondition))
 
@@ -269,23 +270,14 @@ func telling(config *bootstrapv1.TalosConfig) []string {
 	return counting
 }
 
-const (
-	// maxFaults is how many faults a message names.
-	maxFaults = 5
-
-	// maxFaultLength bounds one fault in a message; what it names comes first. It is the longest note that an event may
-	// have, in bytes.
-	maxFaultLength = 1024
-
-	// ellipsis is at the end of what has been cut.
-	ellipsis = "..."
-)
+// maxFaults is how many faults a message names.
+const maxFaults = 5
 
 // faultMessage is the faults, sorted and capped: the same faults give the same message.
 func faultMessage(faults []*machineconfig.Error) string {
 	messages := make([]string, len(faults))
 	for i, fault := range faults {
-		messages[i] = shorten(fault.Error())
+		messages[i] = prose.Shorten(fault.Error())
 	}
 
 	slices.Sort(messages)
@@ -296,13 +288,4 @@ func faultMessage(faults []*machineconfig.Error) string {
 	}
 
 	return strings.Join(messages, "; ")
-}
-
-// shorten cuts what is longer than maxFaultLength, ellipsis included.
-func shorten(message string) string {
-	if len(message) <= maxFaultLength {
-		return message
-	}
-
-	return strings.ToValidUTF8(message[:maxFaultLength-len(ellipsis)], "") + ellipsis
 }

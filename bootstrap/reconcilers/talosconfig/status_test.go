@@ -152,11 +152,11 @@ func TestConditionsThatFollow(t *testing.T) {
 func TestRecordFault(t *testing.T) {
 	long := make([]*machineconfig.Error, maxFaults)
 	for i := range long {
-		long[i] = &machineconfig.Error{Err: errors.New(strings.Repeat(string(rune('a'+i))+"ä", maxFaultLength))}
+		long[i] = &machineconfig.Error{Err: errors.New(strings.Repeat(string(rune('a'+i))+"ä", 1024))}
 	}
 
 	message := faultMessage(long)
-	if len(message) < maxFaults*maxFaultLength {
+	if len(message) < maxFaults*1024 {
 		t.Fatalf("the condition has %d bytes, want all %d faults", len(message), maxFaults)
 	}
 

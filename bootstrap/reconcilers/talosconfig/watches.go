@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -305,8 +306,27 @@ func (r *Reconciler) targeted(ctx context.Context, namespace string, target boot
 	concerns func(*bootstrapv1.TalosConfig, machineconfig.Machine) bool,
 ) ([]client.ObjectKey, error) {
 	clusters := &clusterv1.ClusterList{}
-	if err := r.Client.List(ctx, clusters, client.InNamespace(namespace)); err != nil {
+	if err := r.Client.List(ctx, clusters, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list Clusters: %w", err)
+	}
+
+	targeted := sets.New[string]()
+
+	for i := range clusters.Items {
+		// A selector that is invalid fails the render of every machine of the namespace, so it concerns them all.
+		if ok, err := targeting.Cluster(target, namespace, &clusters.Items[i]); err != nil || ok {
+			targeted.Insert(clusters.Items[i].Name)
+		}
+	}
+
+	if targeted.Len() == 0 {
+		return nil, nil
+	}
+
+	// Of all clusters at once: each list goes through the TalosConfigs of the whole namespace.
+	configs, err := r.waiting(ctx, namespace, "")
+	if err != nil {
+		return nil, err
 	}
 
 	var (
@@ -314,24 +334,16 @@ func (r *Reconciler) targeted(ctx context.Context, namespace string, target boot
 		faults []error
 	)
 
-	for i := range clusters.Items {
-		cluster := &clusters.Items[i]
-
-		// A selector that is invalid fails the render of every machine of the namespace, so it concerns them all.
-		if ok, err := targeting.Cluster(target, namespace, cluster); err == nil && !ok {
+	for _, config := range configs {
+		if !targeted.Has(config.Labels[clusterv1.ClusterNameLabel]) {
 			continue
 		}
 
-		configs, err := r.waiting(ctx, namespace, cluster.Name)
+		owner, err := r.owner(ctx, config)
 		faults = append(faults, err)
 
-		for _, config := range configs {
-			owner, err := r.owner(ctx, config)
-			faults = append(faults, err)
-
-			if owner != nil && (concerns == nil || concerns(config, owner.machine)) {
-				keys = append(keys, client.ObjectKeyFromObject(config))
-			}
+		if owner != nil && (concerns == nil || concerns(config, owner.machine)) {
+			keys = append(keys, client.ObjectKeyFromObject(config))
 		}
 	}
 

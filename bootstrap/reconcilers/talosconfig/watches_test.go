@@ -3,6 +3,7 @@
 package talosconfig
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	machineconfigv1alpha1 "github.com/maesh-dev/ichor/api/machineconfig/v1alpha1"
@@ -219,4 +221,43 @@ func patchFor(name string, target bootstrapv1.ClusterTargeting, machines bootstr
 
 func metadataOf(meta metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: meta}
+}
+
+// An event of what targets clusters goes through the TalosConfigs of the namespace once, however many clusters it targets.
+func TestTargetedListsOnce(t *testing.T) {
+	g := NewWithT(t)
+
+	base, ok := watchedWorld(t).(client.WithWatch)
+	g.Expect(ok).To(BeTrue())
+
+	lists := 0
+	counting := interceptor.NewClient(base, interceptor.Funcs{
+		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, ok := list.(*bootstrapv1.TalosConfigList); ok {
+				lists++
+			}
+
+			return api.List(ctx, list, options...)
+		},
+	})
+
+	every := bootstrapv1.ClusterTargeting{ClusterSelector: &metav1.LabelSelector{}}
+	none := bootstrapv1.ClusterTargeting{ClusterName: "nobody"}
+	r := &Reconciler{Client: counting}
+
+	keys, err := r.targeted(t.Context(), "ns", every, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(lists).To(Equal(1))
+
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = key.Name
+	}
+
+	g.Expect(names).To(ConsistOf("a-cp", "a-gpu", "a-worker", "a-pool", "b-worker"))
+
+	keys, err = r.targeted(t.Context(), "ns", none, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(keys).To(BeEmpty())
+	g.Expect(lists).To(Equal(1))
 }
