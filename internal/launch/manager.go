@@ -24,6 +24,11 @@ import (
 // cacheSyncTimeout leaves a large management cluster the time to be listed.
 const cacheSyncTimeout = 5 * time.Minute
 
+// shutdownTimeout is how long a manager waits for its workers when it is asked to end: less than terminationGracePeriodSeconds of its Deployment,
+// after which it is killed and keeps its lease, so that the next leader has to wait for that to run out. Workers end at once, but for Cluster API's
+// on a connection to a workload cluster that has just come or failed: it waits for ever for a controller that has ended to hear of it.
+const shutdownTimeout = 8 * time.Second
+
 // Manager is what a manager has of its own.
 type Manager struct {
 	// Name of the manager, in its lease.
@@ -103,6 +108,7 @@ func (m Manager) options(o *Options) (ctrl.Options, error) {
 		// The next leader need not wait for the lease to run out. That is safe because workers end first, and a process whose
 		// workers do not end in time ends itself as soon as Start returns.
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 		LeaseDuration:                 &o.LeaseDuration,
 		RenewDeadline:                 &o.RenewDeadline,
 		RetryPeriod:                   &o.Retry,
