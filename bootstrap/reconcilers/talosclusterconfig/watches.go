@@ -51,7 +51,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	carrier := reporting.WakeLater(r.forCarrier, carrierSettle)
 
 	_, err := capicontroller.NewControllerManagedBy(mgr, log).
-		For(&bootstrapv1.TalosClusterConfig{}, builder.WithPredicates(reporting.Own())).
+		For(&bootstrapv1.TalosClusterConfig{}, builder.WithPredicates(predicate.Or(reporting.Own(), beganToSayNoCluster()))).
 		Watches(&bootstrapv1.TalosClusterConfig{}, reporting.Wake(r.forConfig), predicate.GenerationChangedPredicate{}).
 		Watches(&clusterv1.Cluster{}, reporting.Wake(r.forCluster), clusterChanged()).
 		Watches(&clusterv1.Machine{}, carrier, clustersecrets.CarrierChanged()).
@@ -106,6 +106,17 @@ func saysNoCluster(config *bootstrapv1.TalosClusterConfig) bool {
 	return slices.ContainsFunc(config.Status.Conditions, func(condition metav1.Condition) bool {
 		return condition.Type == bootstrapv1.SecretsBundleAvailableCondition && condition.Reason == bootstrapv1.SecretsBundleNoClusterReason
 	})
+}
+
+// beganToSayNoCluster lets through the report that there is no Cluster. Which there are is said with it, and one that came while that was decided
+// and written has woken nobody: what said nothing of Clusters yet was not concerned.
+func beganToSayNoCluster() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isConfig := e.ObjectOld.(*bootstrapv1.TalosClusterConfig)
+		now, isConfigNow := e.ObjectNew.(*bootstrapv1.TalosClusterConfig)
+
+		return isConfig && isConfigNow && !saysNoCluster(before) && saysNoCluster(now)
+	}}
 }
 
 // forSecret handles Secrets that are referred to, and a cluster's own.
