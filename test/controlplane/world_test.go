@@ -104,11 +104,8 @@ func (s *scenario) check(list []clusterv1.Machine) {
 // countBootstraps checks that one etcd cluster was made, by all machines that there have been.
 func (s *scenario) countBootstraps() {
 	s.t.Helper()
-	s.Expect(s.bootstraps()).To(Equal(1), "how many etcd clusters were made")
+	s.Expect(s.Bootstraps()).To(Equal(1), "how many etcd clusters were made")
 }
-
-// bootstraps is how many etcd clusters were made.
-func (s *scenario) bootstraps() int { return s.World().Bootstraps() }
 
 // leader is the Machine that leads etcd.
 func (s *scenario) leader(list []clusterv1.Machine) string {

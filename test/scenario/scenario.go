@@ -66,7 +66,7 @@ func (s *Suite) New(t *testing.T) *Scenario {
 	c.Namespace = namespace.Name
 
 	c.Watch = invariants.Start(c.Ctx, invariants.Options{
-		Client: s.watching, Namespace: c.Namespace, Nodes: c.nodes, Transcript: c.transcript, Bootstraps: c.bootstraps,
+		Client: s.watching, Namespace: c.Namespace, Nodes: c.nodes, Transcript: c.transcript, Bootstraps: c.Bootstraps,
 		AuditLogs: c.auditLogs, Search: s.search,
 	})
 	t.Cleanup(c.Watch.Stop)
@@ -126,7 +126,8 @@ func (s *Scenario) auditLogs() ([]string, error) {
 	return nil, nil
 }
 
-func (s *Scenario) bootstraps() int {
+// Bootstraps is how many etcd clusters the machines of the Cluster have made.
+func (s *Scenario) Bootstraps() int {
 	if world := s.World(); world != nil {
 		return world.Bootstraps()
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,9 @@ import (
 type Options struct {
 	// Machines are the settings of the infrastructure provider.
 	Machines machines.Options
+
+	// Farm has machines of another stage, from which clusters are moved here. That stage closes it. Nil: the stage has its own.
+	Farm *machines.Farm
 
 	// CAPIFeatureGates are set on Cluster API's core manager.
 	CAPIFeatureGates map[string]bool
@@ -52,10 +56,12 @@ type Stage struct {
 	// ControlPlane is the process of the control-plane manager, nil if it runs in this one.
 	ControlPlane *harness.Provider
 
-	controlPlane   installation.Components
-	infrastructure installation.Components
-	provider       *inprocess.Provider
-	stops          []func() error
+	options          Options
+	controlPlane     installation.Components
+	stopControlPlane func() error
+	infrastructure   installation.Components
+	provider         *inprocess.Provider
+	stops            []func() error
 }
 
 // NewScheme returns a scheme with the kinds of Kubernetes, Cluster API, Ichor and sim.
@@ -71,7 +77,10 @@ func NewScheme() *runtime.Scheme {
 
 // Start starts a stage, which lives until Stop.
 func Start(ctx context.Context, options Options) (_ *Stage, err error) {
-	s := &Stage{Farm: machines.New(options.Machines)}
+	s := &Stage{Farm: options.Farm, options: options}
+	if s.Farm == nil {
+		s.Farm = machines.New(options.Machines)
+	}
 
 	defer func() {
 		if err != nil {
@@ -120,32 +129,44 @@ func Start(ctx context.Context, options Options) (_ *Stage, err error) {
 	}
 
 	s.stops = append(s.stops, stop)
-	if err = s.startControlPlane(ctx, options); err != nil {
+	if err = s.StartControlPlane(ctx, nil); err != nil {
 		return nil, err
 	}
 
 	return s, s.startProvider(ctx)
 }
 
-func (s *Stage) startControlPlane(ctx context.Context, options Options) error {
-	if options.ControlPlaneProgram == "" {
-		stop, err := s.controlPlane.Start(ctx, s.ManagementCluster, nil)
-		if err == nil {
-			s.stops = append(s.stops, stop)
-		}
+// StartControlPlane starts the manager of the control-plane provider as the stage's options have it, where StopControlPlane has ended one.
+// Every request of a manager in this process goes through wrap, if there is one.
+func (s *Stage) StartControlPlane(ctx context.Context, wrap func(http.RoundTripper) http.RoundTripper) (err error) {
+	if s.options.ControlPlaneProgram == "" {
+		s.stopControlPlane, err = s.controlPlane.Start(ctx, s.ManagementCluster, wrap)
 
 		return err
 	}
 
-	manager, err := s.controlPlane.StartProcess(ctx, s.ManagementCluster, options.ControlPlaneProgram, options.ControlPlaneArgs...)
-	if err != nil {
-		return err
+	if wrap != nil {
+		return errors.New("the requests of a control-plane manager that is a process of its own cannot be wrapped")
 	}
 
-	s.ControlPlane = manager
-	s.stops = append(s.stops, manager.Stop)
+	s.ControlPlane, err = s.controlPlane.StartProcess(ctx, s.ManagementCluster, s.options.ControlPlaneProgram, s.options.ControlPlaneArgs...)
+	if err == nil {
+		s.stopControlPlane = s.ControlPlane.Stop
+	}
 
-	return nil
+	return err
+}
+
+// StopControlPlane ends that manager, if there is one.
+func (s *Stage) StopControlPlane() error {
+	stop := s.stopControlPlane
+	s.stopControlPlane, s.ControlPlane = nil, nil
+
+	if stop == nil {
+		return nil
+	}
+
+	return stop()
 }
 
 func (s *Stage) startProvider(ctx context.Context) (err error) {
@@ -175,13 +196,19 @@ func (s *Stage) Stop() error {
 		errs = append(errs, s.provider.Stop())
 	}
 
+	errs = append(errs, s.StopControlPlane())
+
 	for _, stop := range slices.Backward(s.stops) {
 		errs = append(errs, stop())
 	}
 
 	s.provider, s.stops = nil, nil
 
-	return errors.Join(append(errs, s.Farm.Close())...)
+	if s.options.Farm == nil {
+		errs = append(errs, s.Farm.Close())
+	}
+
+	return errors.Join(errs...)
 }
 
 // Machine is the simulated machine of a SimMachine.
