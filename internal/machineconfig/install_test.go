@@ -4,6 +4,7 @@ package machineconfig_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -205,6 +206,51 @@ func TestHostnameSource(t *testing.T) {
 		if diff := cmp.Diff([]string{"mine"}, names); diff != "" {
 			t.Errorf("%s layout: hostnames (-want +got):\n%s", layout, diff)
 		}
+	}
+}
+
+// Two machines must never be one Node because Talos cuts their names at the first dot.
+func TestHostnameThatIsCut(t *testing.T) {
+	t.Parallel()
+
+	const modern, legacy = "{kind: KubeNodeConfig, kubeNodeConfig: {registerWithFQDN: true}}", "{kind: Config, config: {machine: {kubelet: {registerWithFQDN: true}}}}"
+
+	long := strings.Repeat("m", 63)
+
+	tests := map[string]struct{ contract, machine, document, want string }{
+		"as long as may be":                   {contract: "v1.14", machine: long},
+		"longer":                              {contract: "v1.14", machine: long + "m", want: "64 characters before the first dot"},
+		"longer, and a patch names it":        {contract: "v1.14", machine: long + "m", document: "{kind: HostnameConfig, hostnameConfig: {hostname: mine}}"},
+		"longer, and a legacy patch names it": {contract: "v1.13", machine: long + "m", document: "{kind: Config, config: {machine: {network: {hostname: mine}}}}"},
+		"dotted":                              {contract: "v1.14", machine: "pool.a-x7f2k", want: "has a dot"},
+		"dotted, contract 1.13":               {contract: "v1.13", machine: "pool.a-x7f2k", want: "has a dot"},
+		"dotted, and the Node has all of it":  {contract: "v1.14", machine: "w1.example.com", document: modern},
+		"the same, contract 1.13":             {contract: "v1.13", machine: "w1.example.com", document: legacy},
+		"the same, switched off":              {contract: "v1.13", machine: "w1.example.com", document: strings.Replace(legacy, "true", "false", 1), want: "has a dot"},
+		"dotted and longer":                   {contract: "v1.14", machine: long + "m.example.com", document: modern, want: "64 characters"},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			in := input(t, test.contract, false)
+			in.TalosConfig.Spec.Hostname.Source = bootstrapv1.HostnameSourceMachineName
+			in.Machine.Name = test.machine
+
+			if test.document != "" {
+				in.Patches = []*machineconfig.Patch{patch(t, "metadata: {name: p}\nspec: {layer: Machine, clusterName: c1, documents: ["+test.document+"]}")}
+			}
+
+			_, err := machineconfig.Render(in)
+
+			switch {
+			case test.want == "" && err != nil:
+				t.Error(err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "TalosConfig w1 spec.hostname")):
+				t.Errorf("got %v, want one that says %q", err, test.want)
+			}
+		})
 	}
 }
 
