@@ -92,8 +92,9 @@ func (r *Reconciler) ofMachine(ctx context.Context, machine client.Object) []ctr
 	return requests
 }
 
-// ownerRetry is how soon a SimCluster is looked at again whose Cluster is not there: nothing else tells of one that comes.
-const ownerRetry = time.Second
+// retry is how soon a SimCluster is looked at again whose Cluster is not there, since nothing else tells of one that comes, and one that goes
+// before its machines.
+const retry = time.Second
 
 // Reconcile runs the load balancer, or ends it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
@@ -109,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 
 	// It has an owner that the cache has not seen yet, or that is gone.
 	if err != nil && object.DeletionTimestamp.IsZero() {
-		return ctrl.Result{RequeueAfter: ownerRetry}, nil
+		return ctrl.Result{RequeueAfter: retry}, nil
 	}
 
 	// Cluster API has not taken it over yet, or somebody else is responsible. What is deleted goes all the same.
@@ -135,7 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	defer func() { reterr = errors.Join(reterr, report.Patch(ctx, helper, object)) }()
 
 	if !object.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.delete(ctx, object)
+		return r.delete(ctx, object)
 	}
 
 	return ctrl.Result{}, r.balance(cluster, object)
@@ -160,40 +161,41 @@ func (r *Reconciler) balance(cluster *clusterv1.Cluster, object *infrav1.SimClus
 	return nil
 }
 
-// delete ends the load balancer after the last machine. The Cluster may be gone already.
-func (r *Reconciler) delete(ctx context.Context, object *infrav1.SimCluster) error {
+// delete ends the load balancer after the last machine. The Cluster may be gone already. It looks again by itself: of a machine whose deletion
+// the cache has missed, the end is told with an object that does not say that it was going.
+func (r *Reconciler) delete(ctx context.Context, object *infrav1.SimCluster) (ctrl.Result, error) {
 	key, known := clusterKey(object)
 	if !known {
 		controllerutil.RemoveFinalizer(object, infrav1.ClusterFinalizer)
 
-		return nil
+		return ctrl.Result{}, nil
 	}
 
 	list := &infrav1.SimMachineList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name}); err != nil {
-		return fmt.Errorf("list SimMachines: %w", err)
+		return ctrl.Result{}, fmt.Errorf("list SimMachines: %w", err)
 	}
 
 	pools := &infrav1.SimMachinePoolList{}
 	if err := r.Client.List(ctx, pools, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: key.Name}); err != nil {
-		return fmt.Errorf("list SimMachinePools: %w", err)
+		return ctrl.Result{}, fmt.Errorf("list SimMachinePools: %w", err)
 	}
 
 	if count := len(list.Items) + len(pools.Items); count > 0 {
 		setReady(object, metav1.ConditionFalse, infrav1.DeletingReason, fmt.Sprintf("SimMachines and SimMachinePools that are still there: %d", count))
 
-		return nil
+		return ctrl.Result{RequeueAfter: retry}, nil
 	}
 
 	setReady(object, metav1.ConditionFalse, infrav1.DeletingReason, "")
 
 	if err := r.Farm.CloseCluster(key); err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 
 	controllerutil.RemoveFinalizer(object, infrav1.ClusterFinalizer)
 
-	return nil
+	return ctrl.Result{}, nil
 }
 
 // clusterKey names the Cluster that the object belongs to, or has belonged to; false if nobody has ever taken it over.
