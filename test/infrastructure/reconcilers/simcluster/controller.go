@@ -161,8 +161,8 @@ func (r *Reconciler) balance(cluster *clusterv1.Cluster, object *infrav1.SimClus
 	return nil
 }
 
-// delete ends the load balancer after the last machine. The Cluster may be gone already. It looks again by itself: of a machine whose deletion
-// the cache has missed, the end is told with an object that does not say that it was going.
+// delete ends the load balancer after the last machine. The Cluster may be gone already. It looks again by itself: a SimMachine that has never had
+// a Machine has no finalizer, and so it is gone without having said that it goes.
 func (r *Reconciler) delete(ctx context.Context, object *infrav1.SimCluster) (ctrl.Result, error) {
 	key, known := clusterKey(object)
 	if !known {
