@@ -75,7 +75,8 @@ func measureMemory(ctx context.Context, s sizes) (results []result, err error) {
 
 	prefix := fmt.Sprintf("%d TalosConfigs: ", s.configs)
 	each := func(m scale.Memory) string {
-		return fmt.Sprintf("%.0f bytes for each above an empty manager", (float64(m.Resident)-float64(empty.Resident))/float64(s.configs))
+		return fmt.Sprintf("of which %.0f MB program; %.0f bytes for each above an empty manager",
+			float64(m.Program)/megabyte, (float64(m.Resident)-float64(empty.Resident))/float64(s.configs))
 	}
 
 	return []result{
@@ -105,9 +106,10 @@ func restartedMemory(ctx context.Context, s sizes, world *scale.World, name stri
 	return memory, errors.Join(err, process.Stop())
 }
 
-// settledMemory is that of a manager at rest. A profile tells what it is.
+// settledMemory is that of a manager at rest, which nobody asks for anything: to make a profile, it would read much of its program's file. A
+// profile tells afterwards what it is.
 func settledMemory(ctx context.Context, s sizes, world *scale.World, process *harness.Provider, name string) (scale.Memory, error) {
-	memory, err := world.SettledMemory(ctx, process, restFactor*s.settling)
+	memory, err := scale.Settled(ctx, process.PID(), restFactor*s.settling, func() error { return nil })
 	if err != nil || s.profiles == "" {
 		return memory, err
 	}
