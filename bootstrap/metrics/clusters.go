@@ -16,6 +16,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
@@ -76,13 +77,17 @@ func (i *Inventory) bundle(ctx context.Context, key client.ObjectKey) (string, m
 		expiries = i.expiries.of(state.Bundle, authorityExpiries)
 	}
 
+	return reasonOf(state), expiries, nil
+}
+
+func reasonOf(state clustersecrets.State) string {
 	switch {
 	case state.Fault != nil:
-		return state.Fault.Reason, expiries, nil
+		return state.Fault.Reason
 	case state.Bundle == nil:
-		return bundleAwaited, nil, nil
+		return bundleAwaited
 	default:
-		return bundleAvailable, expiries, nil
+		return bundleAvailable
 	}
 }
 

@@ -118,6 +118,12 @@ func (k *Keeper) makeOnce(ctx context.Context, cluster *clusterv1.Cluster, confi
 		return existing, err
 	}
 
+	// Of two Clusters that are to have the same one, the second sees that the first has it.
+	if userBundle(config) != "" {
+		k.copying.Lock()
+		defer k.copying.Unlock()
+	}
+
 	bundle, origin, copied, err := k.newBundle(ctx, cluster, config, contract)
 	if err != nil {
 		return nil, err
@@ -153,7 +159,7 @@ func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, conf
 	}
 
 	if ref := userBundle(config); ref != "" {
-		bundle, copied, err := k.copyUserBundle(ctx, k.read, cluster, config, contract, supplied)
+		bundle, copied, err := k.copyUserBundle(ctx, k.read, k.read, cluster, config, contract, supplied)
 
 		return bundle, "copied from Secret " + ref, copied, err
 	}
@@ -174,11 +180,12 @@ func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, conf
 	return bundle, "generated, with the certificate authorities and keys that existed", copied, nil
 }
 
-// copyUserBundle returns the bundle that the TalosClusterConfig refers to. It is complete, and agrees with the Secrets supplied.
-func (k *Keeper) copyUserBundle(ctx context.Context, read reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
+// copyUserBundle returns the bundle that the TalosClusterConfig refers to. It is complete, agrees with the Secrets supplied, and is no other
+// Cluster's, whose own is looked for with others.
+func (k *Keeper) copyUserBundle(ctx context.Context, read, others reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
 	contract version.Contract, supplied []*corev1.Secret,
 ) (*secrets.Bundle, secretVersion, error) {
-	bundle, copied, err := k.completeUserBundle(ctx, read, cluster, config, contract)
+	bundle, copied, err := k.completeUserBundle(ctx, read, others, cluster, config, contract)
 	if err != nil {
 		return nil, copied, err
 	}
@@ -230,7 +237,7 @@ func userBundle(config *bootstrapv1.TalosClusterConfig) string {
 }
 
 // completeUserBundle reads the bundle to copy.
-func (k *Keeper) completeUserBundle(ctx context.Context, read reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
+func (k *Keeper) completeUserBundle(ctx context.Context, read, others reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
 ) (*secrets.Bundle, secretVersion, error) {
 	ref := userBundle(config)
 
@@ -249,7 +256,7 @@ func (k *Keeper) completeUserBundle(ctx context.Context, read reader, cluster *c
 		return nil, copied, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
 	}
 
-	return bundle, copied, k.refuseShared(ctx, cluster, config, bundle)
+	return bundle, copied, k.refuseShared(ctx, others, cluster, config, bundle)
 }
 
 // readUserBundle reads the bundle that the TalosClusterConfig refers to; nil means that the Secret does not exist.

@@ -109,7 +109,7 @@ func (k *Keeper) checkUnmade(ctx context.Context, read reader, cluster *clusterv
 		return []error{k.checkSupplied(cluster, supplied)}
 	}
 
-	_, _, err = k.copyUserBundle(ctx, read, cluster, config, contract, supplied)
+	_, _, err = k.copyUserBundle(ctx, read, k.find, cluster, config, contract, supplied)
 
 	return []error{err}
 }

@@ -4,6 +4,7 @@ package clustersecrets
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -188,6 +189,15 @@ func TestCheckOfSecretsToBeMade(t *testing.T) {
 			},
 			config: ref,
 		},
+		"a bundle to copy beside one that is broken": {
+			prepare: func(d *desk) []client.Object {
+				theirs := bundleOf(d, "b-talos")
+				theirs.Data[secrets.BundleKey] = []byte("secrets: {}")
+
+				return []client.Object{bundleOf(d, "mine"), clusterNamed("b", "uid-b"), theirs}
+			},
+			config: ref,
+		},
 		"a bundle to copy that another Cluster has copied": {
 			prepare: func(d *desk) []client.Object {
 				mine := bundleOf(d, "mine")
@@ -240,6 +250,33 @@ func TestCheckOfSecretsToBeMade(t *testing.T) {
 			d.Expect(d.writes).To(BeZero())
 		})
 	}
+}
+
+// Of two Clusters that are to have the same bundle at the same time, one gets it.
+func TestMakeOfOneBundleForTwo(t *testing.T) {
+	config := &bootstrapv1.TalosClusterConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "config"}}
+	config.Spec.SecretsRef = &corev1.LocalObjectReference{Name: "mine"}
+
+	d := newDesk(t, nil)
+	clusters := []*clusterv1.Cluster{clusterNamed("a", "uid-a"), clusterNamed("b", "uid-b")}
+
+	for _, object := range []client.Object{clusters[0].DeepCopy(), clusters[1].DeepCopy(), bundleOf(d, "mine")} {
+		d.Expect(d.client.Create(t.Context(), object)).To(Succeed())
+	}
+
+	failed := make(chan error)
+
+	for _, cluster := range clusters {
+		go func() {
+			_, err := d.keeper.Make(t.Context(), cluster, config, version.Newest())
+			failed <- err
+		}()
+	}
+
+	err := errors.Join(<-failed, <-failed)
+	d.fault(err, bootstrapv1.SecretsBundleMismatchReason, "secret mine: holds the bundle of Cluster")
+	d.Expect(d.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a-talos"}, &corev1.Secret{}) == nil).NotTo(
+		Equal(d.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "b-talos"}, &corev1.Secret{}) == nil))
 }
 
 // bundleOf is a Secret of the name with a bundle of its own.

@@ -5,6 +5,7 @@ package clustersecrets
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,9 @@ type Keeper struct {
 
 	// making lets the workers that need the same thing made wait for one of them.
 	making singleflight.Group
+
+	// copying is held while a user's bundle is made a cluster's.
+	copying sync.Mutex
 }
 
 // New returns a Keeper. The client reads Secrets with the cluster-name label from a cache, values of a cluster's own included; live reads

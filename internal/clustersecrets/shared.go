@@ -17,7 +17,7 @@ import (
 // refuseShared says so when a bundle to copy is that of another Cluster of the namespace: whoever administers one of two clusters with the
 // same secrets administers the other, and their nodes find each other. What is compared is the id that Talos gives a cluster, which every
 // generated bundle has of its own. Nothing that is watched tells when the other Cluster is gone.
-func (k *Keeper) refuseShared(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
+func (k *Keeper) refuseShared(ctx context.Context, others reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
 	bundle *secrets.Bundle,
 ) error {
 	clusters := &clusterv1.ClusterList{}
@@ -33,7 +33,7 @@ func (k *Keeper) refuseShared(ctx context.Context, cluster *clusterv1.Cluster, c
 			continue
 		}
 
-		secret, err := k.find(ctx, keyOf(other, secrets.BundleName(other.Name)))
+		secret, err := others(ctx, keyOf(other, secrets.BundleName(other.Name)))
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (k *Keeper) refuseShared(ctx context.Context, cluster *clusterv1.Cluster, c
 		}
 
 		// One that cannot be read is a fault of the other Cluster.
-		if theirs, err := k.bundles.get(secret, k.clock); err == nil && theirs.Cluster.ID == bundle.Cluster.ID {
+		if theirs, err := k.bundles.get(secret, k.clock); err == nil && theirs.Cluster != nil && theirs.Cluster.ID == bundle.Cluster.ID {
 			sharing = append(sharing, other.Name)
 		}
 	}

@@ -35,7 +35,8 @@ func ShortenTo(text string, limit int) string {
 // InLine shows what a user has named as one line, whatever is in it: names and keys may hold anything.
 func InLine(text string) string { return strings.ReplaceAll(Printable(text), "\n", `\n`) }
 
-// Printable shows control characters as escapes, but for the newline and the tab: a terminal and a condition must not obey them.
+// Printable shows control characters, other line breaks and what turns the direction of text as escapes, but for the newline and the tab: a
+// terminal and a condition must not obey them.
 func Printable(text string) string {
 	if !strings.ContainsFunc(text, isControl) {
 		return text
@@ -54,7 +55,9 @@ func Printable(text string) string {
 	return b.String()
 }
 
-func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+func isControl(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp))
+}
 
 // Named is the parts, each once, shortened, sorted and capped ("a; b; and 3 more"): the same parts give the same message in any order.
 func Named(parts []string) string { return list(sorted(parts), "; ", "; and %d more") }

@@ -113,6 +113,7 @@ func TestPrintable(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"plain, and Ä":          {"plain, and Ä", "plain, and Ä"},
 		"a\x7fb\u0085\x1b[31mc": {`a\u007fb\u0085\u001b[31mc`, `a\u007fb\u0085\u001b[31mc`},
+		"a\u202eb\u2028c":       {`a\u202eb\u2028c`, `a\u202eb\u2028c`},
 		"two\n\tlines":          {"two\n\tlines", `two\n` + "\tlines"},
 	} {
 		if got := [2]string{Printable(text), InLine(text)}; got != want {

@@ -5,7 +5,6 @@ package secrets
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,10 +20,12 @@ func IsRefusal(err error) bool {
 		return false
 	}
 
-	switch code := status.Status().Code; {
+	code := status.Status().Code
+
+	switch {
 	case passing[code]:
 		return false
-	case code >= http.StatusBadRequest && code < http.StatusInternalServerError:
+	case code/100 == 4:
 		return true
 	}
 
@@ -34,8 +35,12 @@ func IsRefusal(err error) bool {
 // passing are the codes of the asker's faults that are none of the object: the token is renewed, what is missing or in the way is looked at
 // again, and there is less to do a moment later.
 var passing = map[int32]bool{
-	http.StatusUnauthorized: true, http.StatusNotFound: true, http.StatusRequestTimeout: true, http.StatusConflict: true,
-	http.StatusGone: true, http.StatusTooManyRequests: true,
+	401: true, // Unauthorized
+	404: true, // Not Found
+	408: true, // Request Timeout
+	409: true, // Conflict
+	410: true, // Gone
+	429: true, // Too Many Requests
 }
 
 // AnswerOf names the kind of answer that an error is: a word of Kubernetes' or a code. It has nothing of a Secret, and stays the same for as

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +63,9 @@ const (
 	maxClusters = 16384
 )
 
+// lookAgain is how long a finding is kept that nothing which is watched ends.
+const lookAgain = time.Minute
+
 // clusterKey is a cluster under a TalosClusterConfig.
 type clusterKey struct{ config, cluster types.UID }
 
@@ -103,6 +108,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	// A label that cannot be set hides nothing of what is reported.
 	result, err := reporting.Write(ctx, r.Client, before, config)
+	if result.IsZero() && slices.ContainsFunc(found.bundles, func(finding bundleFinding) bool { return finding.again }) {
+		result.RequeueAfter = lookAgain
+	}
 
 	return result, errors.Join(err, labelErr)
 }

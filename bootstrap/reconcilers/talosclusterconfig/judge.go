@@ -35,7 +35,12 @@ type objectJudgement struct {
 	other []string
 }
 
-type bundleFinding struct{ reason, cluster, message string }
+type bundleFinding struct {
+	reason, cluster, message string
+
+	// again says that nothing which is watched tells when it is over.
+	again bool
+}
 
 type rememberedObject struct {
 	state objectState
@@ -121,21 +126,23 @@ func (r *Reconciler) judgeCluster(ctx context.Context, config *bootstrapv1.Talos
 
 	var found []bundleFinding
 
-	leftover := false
+	// Whether Secrets of an earlier cluster are in the way depends on machines, whose number changes no version; whether the bundle to copy is
+	// another Cluster's, on that one's.
+	unsteady := !made && config.Spec.SecretsRef != nil
 	for _, fault := range faults {
-		found = append(found, bundleFinding{fault.Reason, cluster.Name, fault.Error()})
-		leftover = leftover || fault.Leftover
+		found = append(found, bundleFinding{fault.Reason, cluster.Name, fault.Error(), fault.Again})
+		unsteady = unsteady || fault.Leftover || fault.Again
 	}
 
 	if !made && len(faults) == 0 {
 		found = append(found, bundleFinding{
 			bootstrapv1.SecretsBundleNotCreatedReason, cluster.Name,
 			fmt.Sprintf("secret %s is made with the cluster's first machine", secrets.BundleName(cluster.Name)),
+			config.Spec.SecretsRef != nil,
 		})
 	}
 
-	// Whether Secrets of an earlier cluster are in the way depends on machines, whose number changes no version.
-	if !leftover {
+	if !unsteady {
 		r.secrets.Add(key, rememberedCluster{state, found})
 	}
 

@@ -95,12 +95,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 	next := decide(seen)
 	done, fault := r.execute(ctx, seen, next)
 
-	switch next.(type) {
-	case render:
+	_, rendering := next.(render)
+	_, refreshing := next.(refresh)
+
+	if rendering || refreshing {
 		recordFailure(done, fault)
+	}
+
+	if rendering {
 		done = notYet(config, done, fault)
-	case refresh:
-		recordFailure(done, fault)
 	}
 
 	if err := r.report(ctx, before, config, done, fault); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
@@ -35,15 +36,15 @@ func (r *Reconciler) notCreated(ctx context.Context, secret *corev1.Secret, err 
 }
 
 // notYet reports, of a data Secret that was to be made, that it is not there, when nothing else says why: what the TalosConfig has waited for
-// has come, and must not be said to be missing for as long as something else fails. The answer's words are in the log alone; they may be
-// others each time.
+// has come, and must not be said to be missing for as long as something else fails. What failed is in the log alone: it may be something else
+// each time, and a status that followed would be one more write each time. What another manager has changed is looked at again at once.
 func notYet(config *bootstrapv1.TalosConfig, done outcome, err error) outcome {
-	if err == nil || done.dataSecret != (verdict{}) {
+	if err == nil || apierrors.IsConflict(err) || done.dataSecret != (verdict{}) {
 		return done
 	}
 
 	done.dataSecret = bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason, fmt.Sprintf(
-		"Secret %s cannot be written yet: the API server answers %s; it is tried again, and the manager's log has more", config.Name, secrets.AnswerOf(err)))
+		"Secret %s is not made yet: the last try failed, and the manager's log says of what; it is tried again", config.Name))
 
 	return done
 }

@@ -129,18 +129,18 @@ func TestNotYet(t *testing.T) {
 	down := fmt.Errorf("secret c-talos: create: %w", apierrors.NewInternalError(errors.New("failed calling webhook: hunter2")))
 	refused := outcome{dataSecret: bad("NotAvailable", "The API server refuses Secret w-1: no team")}
 	made := outcome{bundle: good("Available", ""), rendered: good("ConfigRendered", "")}
-	yet := func(answer string) verdict {
-		return bad("NotAvailable", "Secret w-1 cannot be written yet: the API server answers "+answer+"; it is tried again, and the manager's log has more")
-	}
+	yet := bad("NotAvailable", "Secret w-1 is not made yet: the last try failed, and the manager's log says of what; it is tried again")
+	behind := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "c-talos", errors.New("hunter2"))
 
 	tests := map[string]struct {
 		done outcome
 		err  error
 		want outcome
 	}{
-		"nothing was found out":           {outcome{}, down, outcome{dataSecret: yet("InternalError")}},
-		"rendered, and cannot be written": {made, down, outcome{dataSecret: yet("InternalError"), bundle: made.bundle, rendered: made.rendered}},
-		"no connection":                   {outcome{}, errors.New("dial: hunter2"), outcome{dataSecret: yet("nothing that can be used")}},
+		"nothing was found out":           {outcome{}, down, outcome{dataSecret: yet}},
+		"rendered, and cannot be written": {made, down, outcome{dataSecret: yet, bundle: made.bundle, rendered: made.rendered}},
+		"no connection":                   {outcome{}, errors.New("dial: hunter2"), outcome{dataSecret: yet}},
+		"another manager was faster":      {outcome{}, fmt.Errorf("own: %w", behind), outcome{}},
 		"refused":                         {refused, down, refused},
 		"paused in the meantime":          {outcome{}, nil, outcome{}},
 	}

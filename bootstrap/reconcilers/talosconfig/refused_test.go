@@ -168,7 +168,7 @@ func TestSecretRefusedByWebhook(t *testing.T) {
 			w.Eventually(w.events("w-1")).Should(ContainElement("NotAvailable"))
 
 			hook.answer(http.StatusServiceUnavailable)
-			w.condition("w-1", dataSecret, "NotAvailable", ContainSubstring("Secret w-1 cannot be written yet: the API server answers InternalError"))
+			w.condition("w-1", dataSecret, "NotAvailable", ContainSubstring("Secret w-1 is not made yet: the last try failed"))
 
 			hook.answer(http.StatusOK)
 			w.ready("w-1")

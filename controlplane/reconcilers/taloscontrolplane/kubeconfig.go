@@ -218,14 +218,11 @@ func staleUser(user *api.AuthInfo, authority *corev1.Secret, now time.Time) stri
 		return "" // that is not the kubeconfig's fault
 	}
 
-	life := certificate.NotAfter.Sub(certificate.NotBefore)
-
+	// What Cluster API issues is valid from when the authority is, however old that is: only the end says when it was made.
 	switch {
 	case certificate.CheckSignatureFrom(parent) != nil:
 		return "the certificate authority has changed"
-	case now.Before(certificate.NotBefore):
-		return "its client certificate is not valid yet" // it was made when the clock was ahead
-	case now.After(certificate.NotBefore.Add(life / 2)):
+	case now.After(certificate.NotAfter.Add(-certs.ClientCertificateRenewalDuration)):
 		return "half of the life of its client certificate is over"
 	default:
 		return ""

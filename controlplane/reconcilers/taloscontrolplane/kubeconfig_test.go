@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,7 +31,14 @@ import (
 func authorityOf(t *testing.T, cluster *clusterv1.Cluster) *corev1.Secret {
 	t.Helper()
 
-	bundle, err := secrets.New(clock.RealClock{}, version.Newest())
+	return authorityAt(t, cluster, time.Now())
+}
+
+// authorityAt is a cluster's authority that was made then.
+func authorityAt(t *testing.T, cluster *clusterv1.Cluster, then time.Time) *corev1.Secret {
+	t.Helper()
+
+	bundle, err := secrets.New(testclock.NewFakePassiveClock(then), version.Newest())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +57,33 @@ func authorityOf(t *testing.T, cluster *clusterv1.Cluster) *corev1.Secret {
 	t.Fatal("there is no authority")
 
 	return nil
+}
+
+// A kubeconfig that has just been made is not made again, however old its authority is: Cluster API's client certificates are valid from when
+// that is.
+func TestNewIsNotStale(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "prod"}}
+
+	for name, age := range map[string]time.Duration{"its clock is ahead": -time.Hour, "half a year": year / 2, "more than a year": year * 3 / 2, "five years": 5 * year} {
+		t.Run(name, func(t *testing.T) {
+			authority := authorityAt(t, cluster, time.Now().Add(-age))
+
+			content, err := newKubeconfig(cluster, authority)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			for after, want := range map[time.Duration]string{
+				0: "", year/2 - 24*time.Hour: "", year/2 + 24*time.Hour: "half of the life of its client certificate is over",
+			} {
+				if diff := cmp.Diff(want, stale(content, cluster, authority, time.Now().Add(after))); diff != "" {
+					t.Errorf("after %s: %s", after, diff)
+				}
+			}
+		})
+	}
 }
 
 // contract: the kubeconfig is renewed at half of the life of its certificate.
@@ -97,18 +132,17 @@ func TestStale(t *testing.T) {
 		after   time.Duration
 		want    string
 	}{
-		"new":                          {content, 0, ""},
-		"before half":                  {content, year/2 - 24*time.Hour, ""},
-		"after half":                   {content, year/2 + 24*time.Hour, "half of the life of its client certificate is over"},
-		"after the clock was put back": {content, -year, "its client certificate is not valid yet"},
-		"another authority":            {foreign, 0, "the certificate authority has changed"},
-		"a user of another authority":  {edited(func(c *api.Config) { c.AuthInfos = foreignConfig.AuthInfos }), 0, "the certificate authority has changed"},
-		"another endpoint":             {edited(func(c *api.Config) { c.Clusters["prod"].Server = "https://10.0.0.1:6443" }), 0, "the endpoint has changed"},
-		"another cluster":              {edited(func(c *api.Config) { c.Clusters = map[string]*api.Cluster{"x": c.Clusters["prod"]} }), 0, "it does not have the cluster"},
-		"no user":                      {edited(func(c *api.Config) { c.AuthInfos = nil }), 0, "it has no user"},
-		"a token":                      {edited(func(c *api.Config) { c.AuthInfos = map[string]*api.AuthInfo{"a": {Token: "t"}} }), 0, "its client certificate cannot be read"},
-		"nothing":                      {[]byte("{"), 0, "it cannot be read"},
-		"no key":                       {nil, 0, "it does not have the cluster"},
+		"new":                         {content, 0, ""},
+		"before half":                 {content, year/2 - 24*time.Hour, ""},
+		"after half":                  {content, year/2 + 24*time.Hour, "half of the life of its client certificate is over"},
+		"another authority":           {foreign, 0, "the certificate authority has changed"},
+		"a user of another authority": {edited(func(c *api.Config) { c.AuthInfos = foreignConfig.AuthInfos }), 0, "the certificate authority has changed"},
+		"another endpoint":            {edited(func(c *api.Config) { c.Clusters["prod"].Server = "https://10.0.0.1:6443" }), 0, "the endpoint has changed"},
+		"another cluster":             {edited(func(c *api.Config) { c.Clusters = map[string]*api.Cluster{"x": c.Clusters["prod"]} }), 0, "it does not have the cluster"},
+		"no user":                     {edited(func(c *api.Config) { c.AuthInfos = nil }), 0, "it has no user"},
+		"a token":                     {edited(func(c *api.Config) { c.AuthInfos = map[string]*api.AuthInfo{"a": {Token: "t"}} }), 0, "its client certificate cannot be read"},
+		"nothing":                     {[]byte("{"), 0, "it cannot be read"},
+		"no key":                      {nil, 0, "it does not have the cluster"},
 	}
 
 	for name, test := range tests {
