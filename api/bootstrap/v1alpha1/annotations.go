@@ -12,7 +12,7 @@ const (
 	RenderedHashAnnotation = "bootstrap.ichor.maesh.dev/rendered-hash"
 
 	// RenderedInputsAnnotation is the objects that went into a machine config on its data Secret, as JSON; see TalosConfig's
-	// status.inputs.
+	// status.inputs. An object without a name has that of the Secret.
 	RenderedInputsAnnotation = "bootstrap.ichor.maesh.dev/rendered-inputs"
 
 	// InputsFingerprintAnnotation stands for the content of everything that a MachinePool's machine config was rendered from, on its data
@@ -40,8 +40,8 @@ const (
 	// RunningHashAnnotation is the SHA-256 of the config that the node runs, in hex, as RenderedHashAnnotation has it.
 	RunningHashAnnotation = "bootstrap.ichor.maesh.dev/running-hash"
 
-	// RunningInputsAnnotation is the objects that went into the config that the node runs, as JSON, in the form of
-	// RenderedInputsAnnotation: [{"kind":"TalosConfigPatch","name":"gpu","generation":3,"layer":"Pool"}]. A patch counts as applied
+	// RunningInputsAnnotation is the objects that went into the config that the node runs, as JSON, each with its name, in the form of
+	// status.inputs: [{"kind":"TalosConfigPatch","name":"gpu","generation":3,"layer":"Pool"}]. A patch counts as applied
 	// when it is in there with its present generation.
 	RunningInputsAnnotation = "bootstrap.ichor.maesh.dev/running-inputs"
 )
