@@ -24,6 +24,9 @@ type apiServer struct {
 
 	address string
 	status  atomic.Int32
+
+	// failed counts the checks that it was not ready at.
+	failed atomic.Int32
 }
 
 // newAPIServers are some at addresses of their own, all on one port.
@@ -44,7 +47,12 @@ func newAPIServers(t *testing.T, count int) (servers []*apiServer, port string) 
 		g.Expect(err).NotTo(HaveOccurred())
 		s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/readyz" {
-				w.WriteHeader(int(s.status.Load()))
+				status := s.status.Load()
+				if status >= http.StatusInternalServerError {
+					s.failed.Add(1)
+				}
+
+				w.WriteHeader(int(status))
 				return
 			}
 			if r.URL.Path == "/hang" {
@@ -115,8 +123,16 @@ func TestBalancerLeavesOutWhatIsNotReady(t *testing.T) {
 	servers[0].status.Store(http.StatusForbidden) // it lets nobody ask, and serves
 	g.Eventually(func(g Gomega) { g.Expect(answering(g, url, c)).To(HaveLen(3)) }).Should(Succeed())
 	for _, s := range servers {
+		s.failed.Store(0)
 		s.status.Store(http.StatusInternalServerError)
 	}
+
+	// What is under way when a server is given up is cut. A check after that is of a server that has been given up.
+	g.Eventually(func(g Gomega) {
+		for _, s := range servers {
+			g.Expect(s.failed.Load()).To(BeNumerically(">", checkFailures))
+		}
+	}).Should(Succeed())
 	// None is ready: a connection to one is better than none.
 	g.Consistently(func(g Gomega) { g.Expect(answering(g, url, c)).NotTo(BeEmpty()) }, "4s", "500ms").Should(Succeed())
 }
