@@ -24,7 +24,7 @@ import (
 
 const (
 	maxAnswer       = time.Second
-	maxAnswerMemory = 100 // MB, of the manager and of the API server
+	maxAnswerMemory = 100 // MB, of the manager, and what it adds to the API server's
 
 	// webhookTimeout bounds the wait for the API server to heed the webhooks, on a busy machine.
 	webhookTimeout = 2 * time.Minute
@@ -41,8 +41,9 @@ type answer struct {
 	code            int
 }
 
-// measureHostile has hostile patches answered in three ways: by the API server alone, which has nothing of Ichor but the definition of the
-// kind; by the API server and the manager, as users see it; and by the manager alone, asked as the API server asks it.
+// measureHostile has hostile patches answered in four ways: by the API server alone, as objects of a kind of which it knows nothing; by the same
+// with the definition of their own kind, and nothing else of Ichor; by the API server and the manager, as users see it; and by the manager alone,
+// asked as the API server asks it.
 func measureHostile(ctx context.Context, s sizes) (results []result, err error) {
 	world, err := scale.Start(ctx, scale.Options{})
 	if err != nil {
@@ -62,6 +63,11 @@ func measureHostile(ctx context.Context, s sizes) (results []result, err error) 
 	}
 
 	b, err := newHostileBench(ctx, world, manager, fleet.Namespace, s)
+	if err != nil {
+		return nil, err
+	}
+
+	plain, err := b.all(ctx, way{"API server, a kind without a schema", plainPatch, b.createPlain}, s.hostileTries)
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +96,15 @@ func measureHostile(ctx context.Context, s sizes) (results []result, err error) 
 		return nil, err
 	}
 
-	return append(hostileResults(alone, whole, asked), kept...), manager.Stop()
+	return append(hostileResults(plain, alone, whole, asked), kept...), manager.Stop()
 }
 
 // hostileResults are the worst of all patches, each with its name.
-func hostileResults(alone, whole, asked map[string]answer) []result {
-	var own, slowest, server, busiest, manages, serves, servesAlone result
+func hostileResults(plain, alone, whole, asked map[string]answer) []result {
+	var own, slowest, server, busiest, manages, adds, serves, servesPlain result
 
 	for _, name := range slices.Sorted(maps.Keys(whole)) {
-		a, w, m := alone[name], whole[name], asked[name]
+		p, a, w, m := plain[name], alone[name], whole[name], asked[name]
 		note := fmt.Sprintf("%s: answered with %d", name, w.code)
 		took := func(a answer) float64 { return float64(a.took.Milliseconds()) }
 
@@ -108,11 +114,13 @@ func hostileResults(alone, whole, asked map[string]answer) []result {
 		server = worst(server, told("hostile patches: slowest answer of the API server alone", took(a), millis, name))
 		busiest = worst(busiest, told("hostile patches: most processor time", float64(w.processor.Milliseconds()), millis, note))
 		manages = worst(manages, limited("hostile patches: manager's memory", max(w.manager, m.manager), mega, maxAnswerMemory, note))
-		serves = worst(serves, limited("hostile patches: API server's memory", w.server, mega, maxAnswerMemory, note))
-		servesAlone = worst(servesAlone, told("hostile patches: memory of the API server alone", a.server, mega, name))
+		adds = worst(adds, limited("hostile patches: memory that the manager adds to the API server's", max(0, w.server-a.server), mega, maxAnswerMemory,
+			note))
+		serves = worst(serves, told("hostile patches: API server's memory", max(a.server, w.server), mega, note))
+		servesPlain = worst(servesPlain, told("hostile patches: API server's memory without a schema", p.server, mega, name))
 	}
 
-	return []result{own, slowest, server, busiest, manages, serves, servesAlone}
+	return []result{own, slowest, server, busiest, manages, adds, serves, servesPlain}
 }
 
 func worst(a, b result) result {
@@ -129,7 +137,7 @@ type hostileBench struct {
 	manager       *harness.Provider
 	server        int // process
 	http, webhook *http.Client
-	url           string
+	url, plainURL string
 	namespace     string
 	specs         map[string]string
 
@@ -163,7 +171,12 @@ func newHostileBench(ctx context.Context, world *scale.World, manager *harness.P
 		return nil, err
 	}
 
+	if err = world.InstallCRDs(ctx, plainKind()); err != nil {
+		return nil, err
+	}
+
 	b.url = fmt.Sprintf("%s/apis/%s/namespaces/%s/talosconfigpatches", config.Host, bootstrapv1.GroupVersion, namespace)
+	b.plainURL = fmt.Sprintf("%s/apis/%s/namespaces/%s/talosconfigpatches", config.Host, plainVersion, namespace)
 
 	if err = b.rest(ctx, b.settling); err != nil {
 		return nil, err
@@ -214,7 +227,7 @@ func (b *hostileBench) waitForWebhooks(ctx context.Context) error {
 	var last []byte
 
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, webhookTimeout, true, func(ctx context.Context) (bool, error) {
-		code, text, err := b.post(ctx, hostilePatch(unknownVariable), "?dryRun=All")
+		code, text, err := b.post(ctx, b.url+"?dryRun=All", hostilePatch(unknownVariable))
 		last = text
 
 		return code == http.StatusUnprocessableEntity && bytes.Contains(text, []byte("validation.talosconfigpatch.")), err
