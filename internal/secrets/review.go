@@ -48,8 +48,8 @@ func ReviewTalosconfig(object *corev1.Secret, cluster string, bundle *Bundle, no
 	switch {
 	case len(data) == 0:
 		return Review{Renew: true, Reason: "it was empty"}
-	case rotationAsked(object):
-		return Review{Renew: true, Reason: fmt.Sprintf("the annotation %s asks for it", RotateAnnotation)}
+	case talosconfigRotation.Asked(object):
+		return Review{Renew: true, Reason: talosconfigRotation.Reason()}
 	}
 
 	certificate, issued, reason := clientCertificate(object, cluster, ours)
@@ -101,13 +101,8 @@ func clientCertificate(object *corev1.Secret, cluster string, ours *stdx509.Cert
 	return certificate, issued, ""
 }
 
-// rotationAsked says whether the rotate annotation has a value that has not been answered.
-func rotationAsked(object *corev1.Secret) bool {
-	asked, found := object.Annotations[RotateAnnotation]
-	answered, done := object.Annotations[RotatedAnnotation]
-
-	return found && (!done || asked != answered)
-}
+// talosconfigRotation is how a user asks for a new talosconfig.
+var talosconfigRotation = Rotation{Ask: RotateAnnotation, Answered: RotatedAnnotation}
 
 // SetTalosconfig puts a talosconfig that has just been issued into its Secret, and the annotations that tell of it: which certificate it
 // was, and which request for a rotation it answers.
@@ -138,23 +133,8 @@ func SetTalosconfig(object *corev1.Secret, cluster string, talosconfig []byte) e
 	return nil
 }
 
-// SettleRotation notes the request for a rotation that stands in the rotate annotation as answered, and forgets one that was taken back, so
-// that it may be asked again with the same value. It reports whether something changed.
-func SettleRotation(object *corev1.Secret) bool {
-	asked, found := object.Annotations[RotateAnnotation]
-	answered, done := object.Annotations[RotatedAnnotation]
-
-	switch {
-	case found && (!done || asked != answered):
-		object.Annotations[RotatedAnnotation] = asked
-	case !found && done:
-		delete(object.Annotations, RotatedAnnotation)
-	default:
-		return false
-	}
-
-	return true
-}
+// SettleRotation is Rotation.Settle for a talosconfig.
+func SettleRotation(object *corev1.Secret) bool { return talosconfigRotation.Settle(object) }
 
 func talosCertificate(bundle *Bundle) (*stdx509.Certificate, error) {
 	authority, err := talosAuthority(bundle)

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
@@ -89,7 +90,7 @@ func joined(texts []string) string {
 	return out
 }
 
-// renewKubeconfig breaks the cluster's kubeconfig, and waits until it is mended.
+// renewKubeconfig breaks the cluster's kubeconfig, and waits until it is mended; then it asks for another client certificate, and gets it once.
 func (s *scenario) renewKubeconfig() {
 	s.t.Helper()
 
@@ -116,6 +117,20 @@ func (s *scenario) renewKubeconfig() {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(config.Clusters["c"].Server).To(Equal(server))
 	}).Should(Succeed())
+
+	s.Expect(s.Client.Get(s.ctx, key, object)).To(Succeed())
+	mended := object.DeepCopy()
+	metav1.SetMetaDataAnnotation(&object.ObjectMeta, controlplanev1.RotateAnnotation, "leaked")
+	s.Expect(s.Client.Patch(s.ctx, object, client.MergeFrom(mended))).To(Succeed())
+
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.Client.Get(s.ctx, key, object)).To(Succeed())
+		g.Expect(object.Annotations).To(HaveKeyWithValue(controlplanev1.RotatedAnnotation, "leaked"))
+	}).Should(Succeed())
+	s.Expect(object.Data).To(HaveLen(1))
+	s.Expect(object.Data).NotTo(Equal(mended.Data))
+	s.Expect(object.OwnerReferences).To(Equal(mended.OwnerReferences))
+	s.Says(&controlplanev1.TalosControlPlane{}, "cp", controlplanev1.CertificatesAvailableCondition, metav1.ConditionTrue)
 }
 
 // bootstrappedOnce waits until etcd runs on the first machine, which is as far as a cluster without Kubernetes comes.

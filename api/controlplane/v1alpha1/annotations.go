@@ -39,3 +39,13 @@ const (
 	// RemediationForAnnotation on a Machine says which unhealthy Machine it replaces.
 	RemediationForAnnotation = "controlplane.ichor.maesh.dev/remediation-for"
 )
+
+// Annotations of the Secret <cluster>-kubeconfig, as the Secret <cluster>-talosconfig has its own.
+const (
+	// RotateAnnotation asks for a new client certificate. The user sets it to anything; each other value asks once, and so does the same
+	// one after the annotation has been removed. A Secret that a user has made is left as it is.
+	RotateAnnotation = "controlplane.ichor.maesh.dev/rotate"
+
+	// RotatedAnnotation is the value of RotateAnnotation that was answered last.
+	RotatedAnnotation = "controlplane.ichor.maesh.dev/rotated"
+)

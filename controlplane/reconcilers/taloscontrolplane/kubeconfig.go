@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/certs"
@@ -30,8 +31,11 @@ import (
 
 var secretGVK = capicontroller.StructuredObject(corev1.SchemeGroupVersion, "Secret")
 
+// rotation is how a user asks for a new kubeconfig.
+var rotation = secrets.Rotation{Ask: controlplanev1.RotateAnnotation, Answered: controlplanev1.RotatedAnnotation}
+
 // ensureKubeconfig sees to the Secret with the administrator's kubeconfig. A user's own is left alone. It is made anew at half of its
-// certificate's life, when the authority changes, and when the endpoint does.
+// certificate's life, when the authority changes, when the endpoint does, and when a user asks for it.
 func (r *Reconciler) ensureKubeconfig(ctx context.Context, seen *observation) error {
 	endpoint := seen.cluster.Spec.ControlPlaneEndpoint
 	if !endpoint.IsValid() {
@@ -125,14 +129,23 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, seen *observation, aut
 	}
 
 	why := stale(existing.Data[secret.KubeconfigDataName], seen.cluster, authority, r.Clock.Now())
-	if why != "" {
+	if why == "" && rotation.Asked(existing) {
+		why = rotation.Reason()
+	}
+
+	settled := rotation.Settle(wanted)
+
+	switch {
+	case why != "" && ptr.Deref(existing.Immutable, false):
+		return fmt.Errorf("secret %s: %s, but the Secret is immutable: delete it, and a new one is made", existing.Name, why)
+	case why != "":
 		content, err := newKubeconfig(seen.cluster, authority)
 		if err != nil {
 			return fmt.Errorf("secret %s: %w", existing.Name, err)
 		}
 
 		wanted.Data = map[string][]byte{secret.KubeconfigDataName: content}
-	} else if util.HasExactOwnerRef(existing.OwnerReferences, owner) {
+	case !settled && util.HasExactOwnerRef(existing.OwnerReferences, owner):
 		return nil
 	}
 

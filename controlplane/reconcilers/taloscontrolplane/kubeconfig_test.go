@@ -4,6 +4,7 @@ package taloscontrolplane
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -258,5 +259,184 @@ func TestKubeconfigOfAUser(t *testing.T) {
 				t.Error(why)
 			}
 		})
+	}
+}
+
+// A user asks for a new client certificate by an annotation: once for each value, and once more when it has been removed and set again.
+func TestKubeconfigIsRotated(t *testing.T) {
+	w := newKubeconfigWorld(t)
+	w.ensure()
+	w.told("KubeconfigCreated")
+
+	for _, value := range []string{"leaked", "leaked again", ""} {
+		before := w.content()
+		w.ask(value)
+		w.ensure()
+
+		after := w.content()
+		if after == before {
+			t.Fatalf("%q: the kubeconfig is the same", value)
+		}
+
+		if why := stale([]byte(after), w.cluster, w.authority, time.Now()); why != "" {
+			t.Errorf("%q: %s", value, why)
+		}
+
+		w.told("KubeconfigRenewed Made a new kubeconfig in Secret prod-kubeconfig: the annotation controlplane.ichor.maesh.dev/rotate asks for it")
+
+		// Once.
+		version := w.secret().ResourceVersion
+		w.ensure()
+
+		if w.secret().ResourceVersion != version {
+			t.Errorf("%q: it was written again", value)
+		}
+	}
+
+	before := w.content()
+	w.change(func(object *corev1.Secret) { delete(object.Annotations, controlplanev1.RotateAnnotation) })
+	w.ensure()
+
+	if _, noted := w.secret().Annotations[controlplanev1.RotatedAnnotation]; noted || w.content() != before {
+		t.Errorf("a request that was taken back: noted %t", noted)
+	}
+
+	w.ask("")
+	w.ensure()
+
+	if w.content() == before {
+		t.Error("the same value after the annotation was removed: the kubeconfig is the same")
+	}
+}
+
+// What cannot be rotated is left as it is: a user's own without a word, since it is none of ours, one that is immutable with what to do.
+func TestKubeconfigIsNotRotated(t *testing.T) {
+	w := newKubeconfigWorld(t)
+	w.ensure()
+	w.change(func(object *corev1.Secret) { object.Immutable = new(true) })
+	w.ensure()
+
+	before := w.secret()
+	w.ask("leaked")
+
+	const want = "secret prod-kubeconfig: the annotation controlplane.ichor.maesh.dev/rotate asks for it, but the Secret is immutable: delete it, and a new one is made"
+
+	if err := w.Reconciler.ensureKubeconfig(t.Context(), w.seen()); err == nil || err.Error() != want {
+		t.Errorf("immutable: %v", err)
+	}
+
+	if _, noted := w.secret().Annotations[controlplanev1.RotatedAnnotation]; noted || w.content() != string(before.Data["value"]) {
+		t.Errorf("immutable: noted %t", noted)
+	}
+
+	mine := before.DeepCopy()
+	mine.Type, mine.Immutable, mine.ResourceVersion = corev1.SecretTypeOpaque, nil, ""
+	mine.Annotations = map[string]string{controlplanev1.RotateAnnotation: "leaked"}
+
+	if err := w.Client.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := w.Client.Create(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+
+	w.ensure()
+
+	if diff := cmp.Diff(mine, w.secret()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// kubeconfigWorld is a cluster with an authority, of whose Secrets a reconciler sees all.
+type kubeconfigWorld struct {
+	*Reconciler
+
+	t         *testing.T
+	cluster   *clusterv1.Cluster
+	authority *corev1.Secret
+	events    *events.FakeRecorder
+}
+
+func newKubeconfigWorld(t *testing.T) *kubeconfigWorld {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+
+	cluster := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "prod"},
+		Spec:       clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}},
+	}
+	authority := authorityOf(t, cluster)
+	recorder := events.NewFakeRecorder(10)
+	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(authority.DeepCopy()).Build()
+
+	return &kubeconfigWorld{
+		Reconciler: &Reconciler{
+			Client: stored, Metadata: everySecret{reader: stored}, Clock: clock.RealClock{}, deferrer: &deferring{}, Recorder: recorder,
+		},
+		t: t, cluster: cluster, authority: authority, events: recorder,
+	}
+}
+
+func (w *kubeconfigWorld) seen() *observation {
+	return &observation{controlPlane: planeWith(nil), cluster: w.cluster, clusterName: "prod", bundle: &corev1.Secret{}}
+}
+
+func (w *kubeconfigWorld) ensure() {
+	w.t.Helper()
+
+	if err := w.ensureKubeconfig(w.t.Context(), w.seen()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *kubeconfigWorld) secret() *corev1.Secret {
+	w.t.Helper()
+
+	object := &corev1.Secret{}
+	if err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: "prod-kubeconfig"}, object); err != nil {
+		w.t.Fatal(err)
+	}
+
+	return object
+}
+
+func (w *kubeconfigWorld) content() string {
+	w.t.Helper()
+
+	return string(w.secret().Data["value"])
+}
+
+func (w *kubeconfigWorld) change(change func(*corev1.Secret)) {
+	w.t.Helper()
+
+	object := w.secret()
+	change(object)
+
+	if err := w.Client.Update(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *kubeconfigWorld) ask(value string) {
+	w.t.Helper()
+	w.change(func(object *corev1.Secret) { metav1.SetMetaDataAnnotation(&object.ObjectMeta, controlplanev1.RotateAnnotation, value) })
+}
+
+// told checks that there was one event.
+func (w *kubeconfigWorld) told(want string) {
+	w.t.Helper()
+
+	select {
+	case event := <-w.events.Events:
+		if !strings.Contains(event, want) {
+			w.t.Errorf("event: %s", event)
+		}
+	default:
+		w.t.Errorf("no event: %s", want)
 	}
 }
