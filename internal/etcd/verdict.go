@@ -110,7 +110,7 @@ func (c Cluster) MayAdd() Verdict {
 	}
 
 	if len(c.Alarms) > 0 {
-		return no(AlarmRaised, "%s has the alarm %s", c.Alarms[0].Of(), c.Alarms[0])
+		return no(AlarmRaised, "%s", c.alarms())
 	}
 
 	if c.Healthy() < c.Voters() {
@@ -183,6 +183,16 @@ func (c Cluster) joining(beside MemberID) string {
 	}
 
 	return ""
+}
+
+// alarms are all alarms in words, bounded, in the order of the members.
+func (c Cluster) alarms() string {
+	out := make([]string, 0, len(c.Alarms))
+	for _, alarm := range c.Alarms {
+		out = append(out, fmt.Sprintf("%s has the alarm %s", alarm.Of(), alarm))
+	}
+
+	return prose.InOrder(out)
 }
 
 // complaints say what is wrong with the members beside one.

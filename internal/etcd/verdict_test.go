@@ -176,6 +176,21 @@ func TestMayAdd(t *testing.T) {
 			want{etcd.AlarmRaised, "etcd has the alarm CORRUPT (its members' data differ, and etcd cannot tell whose is wrong: compare a snapshot of each member (talosctl etcd snapshot) " +
 				"and delete the Machine of the one that is wrong; when its member has left, run talosctl etcd alarm disarm)"},
 		},
+		"several alarms": {
+			edited(edited(world(3), "cp1", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 3, Type: "NOSPACE"}, {Member: 2, Type: "NOSPACE"}} }),
+				"cp2", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 3, Type: "CORRUPT"}} }),
+			want{etcd.AlarmRaised, "etcd member 2 has the alarm " + etcd.Alarm{Member: 2, Type: "NOSPACE"}.String() + "; etcd member 3 has the alarm " +
+				etcd.Alarm{Member: 3, Type: "CORRUPT"}.String() + "; etcd member 3 has the alarm " + etcd.Alarm{Member: 3, Type: "NOSPACE"}.String()},
+		},
+		"more alarms than anybody reads": {
+			edited(world(3), "cp1", func(h *etcd.Host) {
+				for i := range 9 {
+					h.View.Alarms = append(h.View.Alarms, etcd.Alarm{Member: etcd.MemberID(i + 1), Type: "X"})
+				}
+			}),
+			want{etcd.AlarmRaised, "etcd member 1 has the alarm X; etcd member 2 has the alarm X; etcd member 3 has the alarm X; etcd member 4 has the alarm X; " +
+				"etcd member 5 has the alarm X; and 4 more"},
+		},
 		"the alarm of a member that has left": {
 			edited(world(3), "cp2", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 9, Type: "CORRUPT"}} }),
 			want{etcd.AlarmRaised, "etcd member 9 has the alarm CORRUPT (its data differs from the other members': delete its Machine; when its member has left, run talosctl etcd alarm disarm)"},

@@ -35,7 +35,8 @@ func TestOutage(t *testing.T) {
 
 		cp := &controlplanev1.TalosControlPlane{}
 		s.Says(cp, "cp", controlplanev1.MachinesReadyCondition, metav1.ConditionFalse, lost)
-		s.Says(cp, "cp", controlplanev1.EtcdClusterHealthyCondition, metav1.ConditionFalse, lost)
+		s.Says(cp, "cp", controlplanev1.EtcdClusterHealthyCondition, metav1.ConditionUnknown, lost)
+		s.Says(cp, "cp", controlplanev1.ControlPlaneComponentsHealthyCondition, metav1.ConditionUnknown, lost)
 		s.Says(cp, "cp", controlplanev1.AvailableCondition, metav1.ConditionTrue)
 	})
 	s.Step("power on again", func() {

@@ -36,6 +36,10 @@ const (
 	// EtcdClusterNotHealthyReason is when a member is not healthy, does not start, or belongs to no Machine.
 	EtcdClusterNotHealthyReason = "NotHealthy"
 
+	// EtcdClusterHealthUnknownReason is when the members agree and the node of one does not say how it is, and nothing says that one is not
+	// healthy.
+	EtcdClusterHealthUnknownReason = "HealthUnknown"
+
 	// EtcdClusterUnknownReason is when no member list can be trusted.
 	EtcdClusterUnknownReason = clusterv1.InspectionFailedReason
 

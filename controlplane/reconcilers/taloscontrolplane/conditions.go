@@ -37,10 +37,23 @@ func (r *Reconciler) setConditions(ctx context.Context, seen *observation, decis
 		aggregate(ctx, reported(machines), clusterv1.MachineUpToDateCondition, metav1.Condition{Type: controlplanev1.MachinesUpToDateCondition},
 			controlplanev1.MachinesNotUpToDateReason, controlplanev1.MachinesUpToDateUnknownReason, controlplanev1.MachinesUpToDateReason),
 	} {
-		conditions.Set(tcp, condition)
+		say(tcp, condition, maxMessage)
 	}
 
-	conditions.Set(tcp, availableCondition(seen, members))
+	say(tcp, availableCondition(seen, members), maxMessage)
+}
+
+// How long a message may be, in bytes. The API server refuses a status in which one has more than 32768 characters, and with it all that the
+// status says. Cluster API puts those of a Machine's readiness gates together in one, and those of the Machines.
+const (
+	maxMessage        = 8192
+	maxMachineMessage = 2048
+)
+
+// say sets a condition, with a message that is not too long.
+func say(of conditions.Setter, condition metav1.Condition, most int) {
+	condition.Message = prose.ShortenTo(condition.Message, most)
+	conditions.Set(of, condition)
 }
 
 func initializedCondition(seen *observation) metav1.Condition {

@@ -16,7 +16,10 @@ import (
 	"github.com/maesh-dev/ichor/internal/prose"
 )
 
-// etcdCondition goes by the members, and by the conditions of their Machines.
+// etcdCondition goes by the members, and by the conditions of their Machines. As with the other components, a member whose node has told
+// nothing for longer than the grace period is not known to be ill: it may well vote, out of our reach.
+//
+//nolint:gocyclo // One case for each thing that may be said of a member.
 func etcdCondition(seen *observation, members etcd.Cluster) metav1.Condition {
 	condition := controlplanev1.EtcdClusterHealthyCondition
 
@@ -33,7 +36,7 @@ func etcdCondition(seen *observation, members etcd.Cluster) metav1.Condition {
 		return no(condition, controlplanev1.EtcdClusterNotHealthyReason, sentence(members.Problem))
 	}
 
-	var problems []string
+	var problems, silent []string
 
 	// Alarms are among the problems of their member, of which they are told once.
 	told := map[etcd.MemberID]bool{}
@@ -46,7 +49,11 @@ func etcdCondition(seen *observation, members etcd.Cluster) metav1.Condition {
 			problems, told[member.ID] = append(problems, fmt.Sprintf("member %s %s", member, member.Problem)), true
 		case member.Learner:
 			problems = append(problems, fmt.Sprintf("member %s is a learner, and has no vote before it has caught up", member))
-		case !member.Healthy() && !seen.says(member.Host, controlplanev1.MachineEtcdMemberHealthyCondition):
+		case member.Healthy():
+		case seen.etcdOf(member.Host) == metav1.ConditionTrue: // out of reach, for a short time
+		case seen.etcdOf(member.Host) == metav1.ConditionUnknown && !alarmed(members, member.ID):
+			silent = append(silent, fmt.Sprintf("member %s %s", member, member.Problem))
+		default:
 			problems, told[member.ID] = append(problems, fmt.Sprintf("member %s %s", member, member.Problem)), true
 		}
 	}
@@ -57,11 +64,14 @@ func etcdCondition(seen *observation, members etcd.Cluster) metav1.Condition {
 		}
 	}
 
-	if len(problems) > 0 {
-		return no(condition, controlplanev1.EtcdClusterNotHealthyReason, sentence(prose.Named(problems)))
+	switch {
+	case len(problems) > 0:
+		return no(condition, controlplanev1.EtcdClusterNotHealthyReason, sentence(prose.Named(slices.Concat(problems, silent))))
+	case len(silent) > 0:
+		return unknown(condition, controlplanev1.EtcdClusterHealthUnknownReason, sentence(prose.Named(silent)))
+	default:
+		return yes(condition, controlplanev1.EtcdClusterHealthyReason, "")
 	}
-
-	return yes(condition, controlplanev1.EtcdClusterHealthyReason, "")
 }
 
 func orElse(text, other string) string {
@@ -72,11 +82,22 @@ func orElse(text, other string) string {
 	return text
 }
 
-// says is true when a condition of a Machine is true.
-func (o *observation) says(name, condition string) bool {
+// etcdOf is what the condition of a Machine says of its etcd member; empty when it has none.
+func (o *observation) etcdOf(name string) metav1.ConditionStatus {
 	m, err := o.machine(name)
+	if err != nil {
+		return ""
+	}
 
-	return err == nil && conditions.IsTrue(m.object, condition)
+	if c := conditions.Get(m.object, controlplanev1.MachineEtcdMemberHealthyCondition); c != nil {
+		return c.Status
+	}
+
+	return ""
+}
+
+func alarmed(members etcd.Cluster, id etcd.MemberID) bool {
+	return slices.ContainsFunc(members.Alarms, func(alarm etcd.Alarm) bool { return alarm.Member == id })
 }
 
 // allSay is true when there are Machines and a condition is true of each.

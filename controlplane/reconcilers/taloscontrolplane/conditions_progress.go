@@ -111,7 +111,7 @@ func scaling(direction string, have, want int, decision rollout.Decision, missin
 		return message
 	}
 
-	return shorten(message+" is blocked because:\n"+strings.Join(blocks, "\n"), maxPlanMessage)
+	return message + " is blocked because:\n" + strings.Join(blocks, "\n")
 }
 
 func remediatingCondition(machines []*clusterv1.Machine, decision rollout.Decision) metav1.Condition {

@@ -148,6 +148,22 @@ func TestConditions(t *testing.T) {
 		"a member that has not started": {both(says(member, not, "", 3), members(func(all []etcd.Member) { all[2].Learner, all[2].Name = true, "" }), func(seen *observation) {
 			seen.snapshot.Machines[2].Etcd = etcd.View{Answered: true, Data: etcd.DataAbsent, Problem: "service etcd is preparing"}
 		}), members3, "False NotHealthy: Member 3 (Machine cp-3) has not started: service etcd is preparing"},
+		"a member out of reach": {
+			both(says(member, maybe, "", 3), unheard(3)), members3, "Unknown HealthUnknown: Member 3 (Machine cp-3) is on a node that tells nothing: no route to host",
+		},
+		"a member out of reach for a short while":         {unheard(3), members3, "True Healthy: "},
+		"a member out of reach, which was ill":            {both(says(member, not, "", 3), unheard(3)), members3, "False NotHealthy: Member 3 (Machine cp-3) is on a node that tells nothing"},
+		"a machine out of reach, and its components":      {both(says(member, maybe, "", 3), says(server, maybe, "", 3), unheard(3)), components, "Unknown HealthUnknown: Not known of Machine cp-3"},
+		"a machine out of reach, and what serves":         {both(says(member, maybe, "", 3), says(server, maybe, "", 3), unheard(3)), available, "True Available: "},
+		"a member out of reach, and another that is ill": {
+			both(says(member, maybe, "", 3), unheard(3), says(member, not, "", 2), func(seen *observation) {
+				seen.snapshot.Machines[1].Etcd.Self, seen.snapshot.Machines[1].Etcd.Problem = 0, "service etcd has failed"
+				seen.snapshot.Machines[1].Etcd.Members = nil
+			}), members3, "Unknown InspectionFailed: ",
+		},
+		"a member out of reach, and one with an alarm": {both(says(member, maybe, "", 3), unheard(3), func(seen *observation) {
+			seen.snapshot.Machines[0].Etcd.Alarms = []etcd.Alarm{{Member: 3, Type: "NOSPACE"}}
+		}), members3, "False NotHealthy: Member 3 (Machine cp-3) has the alarm NOSPACE"},
 		"a member on no Machine": {members(func(all []etcd.Member) {
 			all[2] = etcd.Member{ID: 9, Name: "gone", PeerURLs: []string{"https://10.0.0.9:2380"}}
 		}), members3, `False NotHealthy: Member 9 ("gone") is on no Machine`},
@@ -189,6 +205,15 @@ func TestConditions(t *testing.T) {
 				t.Errorf("%s\nwant %s", text, test.want)
 			}
 		})
+	}
+}
+
+// unheard takes away what the nodes of some machines have said.
+func unheard(machines ...int) func(*observation) {
+	return func(seen *observation) {
+		for _, i := range machines {
+			seen.snapshot.Machines[i-1].Etcd = etcd.View{Problem: "no route to host"}
+		}
 	}
 }
 

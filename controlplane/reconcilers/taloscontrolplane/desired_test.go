@@ -143,9 +143,9 @@ func TestSetPlan(t *testing.T) {
 	}
 
 	wait.Reason = "B"
-	setPlan(tcp, wait, strings.Repeat("ä", maxPlanMessage), begin.Add(2*time.Minute))
+	setPlan(tcp, wait, strings.Repeat("ä", maxMessage), begin.Add(2*time.Minute))
 
-	if got := tcp.Status.Plan; !got.Since.Time.Equal(begin.Add(2*time.Minute)) || len(got.Message) > maxPlanMessage {
+	if got := tcp.Status.Plan; !got.Since.Time.Equal(begin.Add(2*time.Minute)) || len(got.Message) > maxMessage {
 		t.Errorf("since %s, %d bytes", got.Since, len(got.Message))
 	}
 }

@@ -62,7 +62,7 @@ func (r *Reconciler) judge(seen *observation) {
 			continue
 		}
 
-		conditions.Set(m.object, upToDate(m.object, out.Differences))
+		say(m.object, upToDate(m.object, out.Differences), maxMachineMessage)
 
 		last, asked := seen.plane.views[m.object.UID]
 		asked = asked && seen.nodes != nil
@@ -79,7 +79,7 @@ func (r *Reconciler) judge(seen *observation) {
 		}
 
 		for _, each := range now {
-			conditions.Set(m.object, r.graced(each, conditions.Get(m.stored, each.Type), silent))
+			say(m.object, r.graced(each, conditions.Get(m.stored, each.Type), silent), maxMachineMessage)
 		}
 
 		// Who is out of reach for a short time is not unhealthy, and yet no other is to be disturbed meanwhile.

@@ -23,11 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/rollout"
 )
-
-// maxPlanMessage is how long the message of a plan may be, in bytes.
-const maxPlanMessage = 8192
 
 // afterAction is when to look again after an action: what it has changed on nodes is not watched.
 const afterAction = time.Second
@@ -146,7 +144,7 @@ func remediation(machine *clusterv1.Machine, note *rollout.RemediationNote) func
 	switch {
 	case note != nil && note.Machine == machine.Name && asked:
 		return func(machine *clusterv1.Machine) {
-			conditions.Set(machine, no(controlplanev1.MachineOwnerRemediatedCondition, note.Reason, note.Message))
+			say(machine, no(controlplanev1.MachineOwnerRemediatedCondition, note.Reason, note.Message), maxMachineMessage)
 		}
 	case asked && conditions.IsTrue(machine, clusterv1.MachineHealthCheckSucceededCondition) && machine.DeletionTimestamp.IsZero():
 		return func(machine *clusterv1.Machine) {
@@ -230,7 +228,7 @@ func setPlan(tcp *controlplanev1.TalosControlPlane, decision rollout.Decision, p
 		plan.Message = joined(plan.Message, problem)
 	}
 
-	plan.Message = shorten(plan.Message, maxPlanMessage)
+	plan.Message = prose.ShortenTo(plan.Message, maxMessage)
 
 	if last := tcp.Status.Plan; last.Action == plan.Action && last.Reason == plan.Reason {
 		plan.Since = last.Since
@@ -297,15 +295,4 @@ func versionsOf(machines []*clusterv1.Machine) []clusterv1.StatusVersion {
 	})
 
 	return out
-}
-
-// shorten cuts what is longer than so many bytes.
-func shorten(text string, most int) string {
-	const ellipsis = "..."
-
-	if len(text) <= most {
-		return text
-	}
-
-	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }
