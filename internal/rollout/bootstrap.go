@@ -5,7 +5,12 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
@@ -252,9 +257,14 @@ func (m *Machine) hasData() bool {
 	return m.Etcd.Answered && (m.Etcd.Data == etcd.DataPresent || m.Etcd.Self != 0)
 }
 
-// notUp says what keeps a machine from being bootstrapped.
+// notUp says what keeps a machine from being bootstrapped. One without an address cannot have been asked: what Cluster API says of its config and
+// of its infrastructure comes first, since a machine that has no config yet is not made, and has no address for that reason.
 func (m *Machine) notUp() string {
+	unmade := m.unmade()
+
 	switch {
+	case len(m.Addresses) == 0 && unmade != "":
+		return unmade
 	case m.Etcd.Problem != "":
 		return m.Etcd.Problem
 	case len(m.Addresses) == 0:
@@ -264,4 +274,18 @@ func (m *Machine) notUp() string {
 	default:
 		return "it does not say yet whether it has etcd data"
 	}
+}
+
+// unmade says why a machine has not been made; empty when Cluster API does not say that it is not.
+func (m *Machine) unmade() string {
+	for _, each := range []struct{ condition, what string }{
+		{clusterv1.MachineBootstrapConfigReadyCondition, "its machine config is not there yet"},
+		{clusterv1.MachineInfrastructureReadyCondition, "its infrastructure machine is not ready"},
+	} {
+		if c := meta.FindStatusCondition(m.Conditions, each.condition); c != nil && c.Status == metav1.ConditionFalse {
+			return joined(each.what, prose.Shorten(strings.Join(strings.Fields(c.Message), " ")))
+		}
+	}
+
+	return ""
 }

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
@@ -34,6 +36,19 @@ func everywhere(s *rollout.Snapshot, change func(*etcd.Member)) {
 func unanswered(problem string) func(*rollout.Snapshot) {
 	return func(s *rollout.Snapshot) {
 		s.Machines[2].Etcd, s.Machines[2].Conditions = etcd.View{Problem: problem}, unknown
+	}
+}
+
+// unmade is cp03 that has no machine yet, of which Cluster API says why. The node is told to have no address.
+func unmade(condition, message string) func(*rollout.Snapshot) {
+	return func(s *rollout.Snapshot) {
+		s.Machines[2] = rollout.Machine{
+			Name: "cp03", Ours: true, Hook: true, Created: s.Now, Etcd: etcd.View{Problem: "it has no address yet (does the guest agent run?)"},
+			Conditions: []metav1.Condition{{Type: condition, Status: metav1.ConditionFalse, Message: message}},
+		}
+		for i := range 2 {
+			s.Machines[i].Etcd.Members = s.Machines[i].Etcd.Members[:2]
+		}
 	}
 }
 
@@ -70,6 +85,9 @@ var situations = map[string]func(*rollout.Snapshot){
 			s.Machines[i].Etcd.Members = s.Machines[i].Etcd.Members[:2]
 		}
 	},
+	"its config does not render": unmade(clusterv1.MachineBootstrapConfigReadyCondition, `* TalosConfigPatch registry: Secret "pull"
+  does not exist`),
+	"its infrastructure cannot be made": unmade(clusterv1.MachineInfrastructureReadyCondition, "the quota of virtual machines is used up"),
 	"its member is a learner": func(s *rollout.Snapshot) {
 		everywhere(s, func(m *etcd.Member) { m.Learner = true })
 		s.Machines[2].Etcd.Members, s.Machines[2].Conditions, s.Machines[2].NodeName = nil, unknown, ""
