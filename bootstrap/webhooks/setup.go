@@ -22,7 +22,7 @@ import (
 
 // SetupWithManager registers the webhooks of all kinds with the manager's webhook server.
 func SetupWithManager(mgr ctrl.Manager) error {
-	room := validating.NewRoom()
+	room, beside := validating.NewRoom(), around{mgr.GetClient()}
 
 	return errors.Join(
 		validating.Register(mgr, &bootstrapv1.TalosConfig{}, validating.Validator[*bootstrapv1.TalosConfig]{
@@ -34,6 +34,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		}),
 		validating.Register(mgr, &bootstrapv1.TalosClusterConfig{}, validating.Validator[*bootstrapv1.TalosClusterConfig]{
 			Room: room, Look: validation.TalosClusterConfig, Spec: func(o *bootstrapv1.TalosClusterConfig) any { return o.Spec },
+			Around: beside.clusterConfig,
 		}),
 		validating.Register(mgr, &bootstrapv1.TalosConfigPatch{}, validating.Validator[*bootstrapv1.TalosConfigPatch]{
 			Room: room, Look: validation.TalosConfigPatch, Spec: func(o *bootstrapv1.TalosConfigPatch) any { return o.Spec },

@@ -19,11 +19,12 @@ import (
 
 // SetupWithManager registers the webhooks of all kinds with the manager's webhook server.
 func SetupWithManager(mgr ctrl.Manager) error {
-	room := validating.NewRoom()
+	room, beside := validating.NewRoom(), around{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 
 	return errors.Join(
 		validating.Register(mgr, &controlplanev1.TalosControlPlane{}, validating.Validator[*controlplanev1.TalosControlPlane]{
 			Room: room, Look: validation.TalosControlPlane, Spec: func(o *controlplanev1.TalosControlPlane) any { return o.Spec }, Change: changeOfControlPlane,
+			Around: beside.controlPlane,
 		}),
 		validating.Register(mgr, &controlplanev1.TalosControlPlaneTemplate{}, validating.Validator[*controlplanev1.TalosControlPlaneTemplate]{
 			Room: room, Look: validation.TalosControlPlaneTemplate, Spec: func(o *controlplanev1.TalosControlPlaneTemplate) any { return o.Spec },

@@ -57,7 +57,7 @@ func (p *Patch) Check() error {
 // Warnings are what is allowed in the patch and probably not meant. They name object, document and field, and carry no secret.
 func (p *Patch) Warnings() []string {
 	read, _ := p.withStandIns()
-	warnings := slices.Clone(read.warnings)
+	warnings := append(slices.Clone(read.warnings), read.goneFlags()...)
 
 	if !read.selectsEveryRole() {
 		return warnings

@@ -13,6 +13,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig/merge"
 	"github.com/maesh-dev/ichor/internal/version"
 )
@@ -127,6 +128,22 @@ func (r *render) etcdNotices(documents []config.Document) []string {
 
 	var notices []string
 
+	for _, found := range goneFlags(documents) {
+		notices = append(notices, found.document.String()+": "+found.field+": "+found.err.Error())
+	}
+
+	return notices
+}
+
+// goneFlags finds flags of etcd 3.6 with which the etcd of Talos 1.14 does not start.
+func goneFlags(documents []config.Document) []finding {
+	_, cluster := legacyOf(documents)
+	if cluster.EtcdConfig == nil {
+		return nil
+	}
+
+	var findings []finding
+
 	for _, flag := range slices.Sorted(maps.Keys(cluster.EtcdConfig.EtcdExtraArgs.ToMap())) {
 		advice, _, gone := laterEtcdFlag(flag)
 
@@ -139,8 +156,41 @@ func (r *render) etcdNotices(documents []config.Document) []string {
 			continue
 		}
 
-		notices = append(notices, fmt.Sprintf("%s: %s%s: %s", merge.ID{Kind: merge.LegacyKind}, etcdProgram.legacyPointer, flag, advice))
+		findings = append(findings, finding{document: merge.ID{Kind: merge.LegacyKind}, field: etcdProgram.legacyPointer + flag, err: errors.New(advice)})
 	}
 
-	return notices
+	return findings
+}
+
+// GoneFlags says with which settings of the patch the etcd of Talos 1.14 does not start, although that of Talos before does: one sentence for
+// each, which names object, document and field and says what to write instead. A document with an image of etcd of its own is not looked at.
+func (p *Patch) GoneFlags() []string {
+	read, _ := p.withStandIns()
+
+	return read.goneFlags()
+}
+
+func (p *Patch) goneFlags() []string {
+	if p.object.Spec.Role == bootstrapv1.MachineRoleWorker {
+		return nil
+	}
+
+	var sentences []string
+
+	for i := range p.documents {
+		for _, found := range p.look(i, goneFlagsOf) {
+			sentences = append(sentences, fmt.Sprintf("%s: %s: %s: %s", p.source(documentPath(i)), found.document, found.field, found.err))
+		}
+	}
+
+	return sentences
+}
+
+func goneFlagsOf(document config.Document) []finding {
+	documents := []config.Document{document}
+	if _, cluster := legacyOf(documents); cluster.EtcdConfig == nil || cluster.EtcdConfig.ContainerImage != "" {
+		return nil
+	}
+
+	return goneFlags(documents)
 }

@@ -36,6 +36,10 @@ type Validator[T client.Object] struct {
 	// Change finds what is wrong with a change of the spec. Nil: every change is allowed.
 	Change func(request admission.Request, before, after T) (field.ErrorList, []string)
 
+	// Around warns of what other objects make of an object that is created, with nil before it, or changed. Nil: of nothing. It must not take
+	// long, and says nothing when it cannot tell.
+	Around func(ctx context.Context, before, after T) []string
+
 	kind schema.GroupKind
 }
 
@@ -81,7 +85,17 @@ func (v *Validator[T]) ValidateCreate(ctx context.Context, object T) (admission.
 
 	report := v.Look(object)
 
-	return warningsOf(report), v.invalid(object, errorsOf(report.Faults))
+	var nothing T
+
+	return append(warningsOf(report), v.around(ctx, nothing, object)...), v.invalid(object, errorsOf(report.Faults))
+}
+
+func (v *Validator[T]) around(ctx context.Context, before, after T) admission.Warnings {
+	if v.Around == nil {
+		return nil
+	}
+
+	return capWarnings(v.Around(ctx, before, after))
 }
 
 // ValidateUpdate refuses a change that may not be made, and faults that it brings. Faults that were there already are tolerated where
@@ -118,6 +132,8 @@ func (v *Validator[T]) ValidateUpdate(ctx context.Context, before, after T) (adm
 		errs = append(errs, refused...)
 		warnings = append(warnings, capWarnings(suspicious)...)
 	}
+
+	warnings = append(warnings, v.around(ctx, before, after)...)
 
 	return warnings, v.invalid(after, errs)
 }

@@ -16,7 +16,9 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/test/builder"
 	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
+	play "github.com/maesh-dev/ichor/test/scenario"
 )
 
 // refuse is the label of namespaces in which no Machine may be made.
@@ -29,7 +31,9 @@ func TestRights(t *testing.T) {
 	s := newScenario(t)
 
 	s.refuseMachines(true)
-	s.Create(clusterOf(infrav1.FidelityLight, 1))
+	// Who says the config contract has patches looked at when the control plane is created.
+	tcp := replaced(infrav1.SimMachineSpec{}, 1).With(func(tcp *controlplanev1.TalosControlPlane) { tcp.Spec.TalosConfigSpec.ConfigContract = "v1.14" })
+	s.Create(builder.Cluster(play.Cluster).On(builder.Sim{Fidelity: infrav1.FidelityLight}).ControlPlane(tcp))
 
 	// It is tried again and again.
 	s.Eventually(func(g Gomega) {
