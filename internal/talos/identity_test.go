@@ -137,6 +137,24 @@ func TestSeparate(t *testing.T) {
 	}
 }
 
+// That ways were left out is told as long as the node may be on one of them.
+func TestLeftOut(t *testing.T) {
+	t.Parallel()
+
+	const why = "1 more"
+
+	for class, want := range map[error]string{ErrSlow: "no; 1 more", ErrAnotherNode: "no; 1 more", ErrMaintenance: "no", ErrRefused: "no"} {
+		err := leftOut(&nodeError{class, "no"}, why)
+		if err.Error() != want || !errors.Is(err, class) {
+			t.Errorf("%v: %q, want %q", class, err, want)
+		}
+	}
+
+	if err := leftOut(&nodeError{ErrSlow, "no"}, ""); err.Error() != "no" {
+		t.Errorf("none was left out: %q", err)
+	}
+}
+
 func TestCandidates(t *testing.T) {
 	t.Parallel()
 
@@ -172,6 +190,25 @@ func TestCandidates(t *testing.T) {
 			reach:     Reach{API: bootstrapv1.TalosAPISpec{Endpoints: []string{"lb.example", "[fd00::9]:444"}}},
 			addresses: internal("10.0.0.1"),
 			want:      []string{"10.0.0.1 through lb.example:50000", "10.0.0.1 through [fd00::9]:444"},
+		},
+		"each load balancer and each address once before any again": {
+			reach:     Reach{API: bootstrapv1.TalosAPISpec{Endpoints: []string{"a", "b"}}},
+			addresses: internal("10.0.0.1", "10.0.0.2"),
+			want:      []string{"10.0.0.1 through a:50000", "10.0.0.2 through b:50000", "10.0.0.1 through b:50000", "10.0.0.2 through a:50000"},
+		},
+		"more load balancers than are tried, and the right address is the second": {
+			reach:     Reach{API: bootstrapv1.TalosAPISpec{Endpoints: []string{"a", "b", "c", "d", "e", "f", "g"}}},
+			addresses: internal("10.244.0.1", "10.0.0.1"),
+			want: []string{
+				"10.244.0.1 through a:50000", "10.0.0.1 through b:50000", "10.244.0.1 through b:50000", "10.0.0.1 through c:50000",
+				"10.244.0.1 through c:50000", "10.0.0.1 through d:50000",
+			},
+			why: "ways to it that were not tried: 8 (spec.talosAPI.cidrs of the TalosClusterConfig says which addresses are used)",
+		},
+		"more addresses than are tried": {
+			addresses: internal("10.244.0.1", "10.244.0.2", "10.244.0.3", "10.244.0.4", "10.244.0.5", "10.244.0.6", "10.0.0.1"),
+			want:      []string{"10.244.0.1:50000", "10.244.0.2:50000", "10.244.0.3:50000", "10.244.0.4:50000", "10.244.0.5:50000", "10.244.0.6:50000"},
+			why:       "ways to it that were not tried: 1 (spec.talosAPI.cidrs of the TalosClusterConfig says which addresses are used)",
 		},
 		"the endpoint, when the user names it": {
 			reach:     Reach{Endpoint: "10.0.0.1", API: bootstrapv1.TalosAPISpec{Endpoints: []string{"10.0.0.1"}}},

@@ -49,21 +49,30 @@ const maxCandidates = 6
 // often that of several machines.
 var defaultAddressTypes = []clusterv1.MachineAddressType{clusterv1.MachineInternalIP, clusterv1.MachineExternalIP}
 
-// candidates are the ways to a machine's node, the best first. Without any, why says what is wrong with its addresses.
+// candidates are the ways to a machine's node, the best first. Without any, why says what is wrong with its addresses; with more than are
+// tried, it says how many are left out.
 func (r Reach) candidates(m *Machine, shared map[string][]string) (ways []candidate, why string) {
 	targets, why := r.targets(m, shared)
 
-	for _, target := range targets {
-		if len(r.API.Endpoints) == 0 {
+	if len(r.API.Endpoints) == 0 {
+		for _, target := range targets {
 			ways = append(ways, candidate{dial: net.JoinHostPort(target, strconv.Itoa(constants.ApidPort))})
-		}
-
-		for _, endpoint := range r.API.Endpoints {
-			ways = append(ways, candidate{dial: withPort(endpoint), node: target})
 		}
 	}
 
-	return ways[:min(len(ways), maxCandidates)], why
+	// Each address and each endpoint comes in once before any comes in again: one that leads nowhere must not take all the tries.
+	for shift := range r.API.Endpoints {
+		for i, target := range targets {
+			ways = append(ways, candidate{dial: withPort(r.API.Endpoints[(i+shift)%len(r.API.Endpoints)]), node: target})
+		}
+	}
+
+	if more := len(ways) - maxCandidates; more > 0 {
+		ways = ways[:maxCandidates]
+		why = fmt.Sprintf("ways to it that were not tried: %d (spec.talosAPI.cidrs of the TalosClusterConfig says which addresses are used)", more)
+	}
+
+	return ways, why
 }
 
 // targets are a machine's own addresses.

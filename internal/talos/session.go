@@ -54,13 +54,26 @@ func (n *Nodes) open(ctx context.Context, m *Machine, of role.Role) (*session, e
 
 	s, err := n.race(ctx, m, ways, of)
 	if err != nil {
-		return nil, err
+		return nil, leftOut(err, why)
 	}
 
 	n.cluster.found(m.Name, s.way)
 
 	return s, nil
 }
+
+// leftOut adds to what came of the ways that were tried which were not. Who has found the machine's node needs no other way.
+func leftOut(err error, why string) error {
+	fault, ok := errors.AsType[*nodeError](err)
+	if why == "" || !ok || !slices.Contains(elsewhere, fault.class) {
+		return err
+	}
+
+	return &nodeError{fault.class, fault.message + "; " + why}
+}
+
+// elsewhere are the errors after which the node may be found on another way.
+var elsewhere = []error{ErrUnreachable, ErrSlow, ErrForeign, ErrAnotherNode, ErrNoAddress}
 
 func index(first bool) int {
 	if first {
