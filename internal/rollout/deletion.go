@@ -27,11 +27,14 @@ func (p *planner) deletion() *Decision {
 
 	var hooked, undeleted []string
 
-	for _, m := range p.ours {
-		if m.Hook {
+	// What has lost its owner, as with --cascade=orphan, and has our hook is nobody else's to let go.
+	for i := range p.Machines {
+		if m := &p.Machines[i]; m.Hook && (m.Ours || m.Orphan) {
 			hooked = append(hooked, m.Name)
 		}
+	}
 
+	for _, m := range p.ours {
 		if m.Deletion == nil {
 			undeleted = append(undeleted, m.Name)
 		}

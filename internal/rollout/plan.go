@@ -232,7 +232,8 @@ func (p *planner) clusterMissing() *Decision {
 
 func (p *planner) adopt() *Decision {
 	for i := range p.Machines {
-		if m := &p.Machines[i]; m.Orphan && m.Deletion == nil {
+		// One that goes and has our hook waits for us: without an owner nobody would have it leave etcd, and it would hang for ever.
+		if m := &p.Machines[i]; m.Orphan && (m.Deletion == nil || m.Hook) {
 			return do(AdoptMachine{m.Name}, controlplanev1.PlanAdoptingReason, "Machine %s is a control-plane machine of the Cluster and has no owner", m.Name)
 		}
 	}

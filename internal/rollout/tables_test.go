@@ -110,6 +110,29 @@ func TestPlan(t *testing.T) {
 			3, func(s *rollout.Snapshot) { s.Machines[1].Ours, s.Machines[1].Orphan = false, true },
 			decision{rollout.AdoptMachine{Machine: "cp02"}, controlplanev1.PlanAdoptingReason},
 		},
+		"a Machine without an owner that goes, and waits for us": {
+			3, func(s *rollout.Snapshot) {
+				leaving(s, 1, stages[3])
+				s.Machines[1].Ours, s.Machines[1].Orphan = false, true
+			},
+			decision{rollout.AdoptMachine{Machine: "cp02"}, controlplanev1.PlanAdoptingReason},
+		},
+		"the control plane goes, and a Machine with our hook has lost its owner": {
+			3, func(s *rollout.Snapshot) {
+				s.ControlPlane.Deleting = true
+				s.Machines = s.Machines[1:2]
+				s.Machines[0].Ours, s.Machines[0].Orphan = false, true
+			},
+			decision{rollout.ReleaseHooks{Machines: []string{"cp02"}}, controlplanev1.PlanDeletingReason},
+		},
+		"the control plane goes, and a Machine has lost its owner and our hook": {
+			3, func(s *rollout.Snapshot) {
+				s.ControlPlane.Deleting = true
+				s.Machines = s.Machines[1:2]
+				s.Machines[0].Ours, s.Machines[0].Orphan, s.Machines[0].Hook = false, true, false
+			},
+			decision{rollout.ReleaseControlPlane{}, controlplanev1.PlanDeletingReason},
+		},
 		"a Machine without our hook": {
 			3, func(s *rollout.Snapshot) { s.Machines[1].Hook = false }, decision{rollout.AddHook{Machine: "cp02"}, controlplanev1.PlanProtectingReason},
 		},
