@@ -12,6 +12,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/talos"
 	"github.com/maesh-dev/ichor/internal/targeting"
 )
@@ -21,7 +22,23 @@ func (r *Reconciler) observeSecrets(ctx context.Context, seen *observation) erro
 		return nil
 	}
 
-	var err error
+	// What the caches have is not decoded and proved again each time.
+	state, err := r.Secrets.State(ctx, seen.cluster)
+	if err != nil {
+		return fmt.Errorf("secrets bundle: %w", err)
+	}
+
+	if state.Bundle != nil {
+		seen.bundle = state.Bundle
+
+		// With what is left of an earlier Cluster no config is rendered, which the TalosConfig tells. It keeps nobody from asking nodes.
+		if state.Fault != nil && !state.Fault.Leftover {
+			seen.secretsFault = state.Fault
+		}
+
+		return nil
+	}
+
 	if seen.bundle, err = r.Secrets.Find(ctx, seen.cluster); err != nil {
 		return fmt.Errorf("secrets bundle: %w", err)
 	}
@@ -40,7 +57,8 @@ func (r *Reconciler) observeSecrets(ctx context.Context, seen *observation) erro
 	return err
 }
 
-// clusterConfig is the TalosClusterConfig of the cluster, or nil. With several, none counts: nothing is rendered until one is left.
+// clusterConfig is the TalosClusterConfig of the cluster, or nil. With several, nobody can tell how the nodes are reached and which authorities
+// they trust: to go by neither would dial the wrong addresses, and take nodes for foreign.
 func (r *Reconciler) clusterConfig(ctx context.Context, cluster *clusterv1.Cluster) (*bootstrapv1.TalosClusterConfig, error) {
 	list := &bootstrapv1.TalosClusterConfigList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil {
@@ -55,7 +73,8 @@ func (r *Reconciler) clusterConfig(ctx context.Context, cluster *clusterv1.Clust
 		}
 
 		if found != nil {
-			return nil, nil
+			return nil, fmt.Errorf("TalosClusterConfigs %s both target Cluster %s, and nobody can tell by which of them its nodes are reached: change or delete one",
+				prose.Names([]string{found.Name, list.Items[i].Name}), cluster.Name)
 		}
 
 		found = &list.Items[i]
@@ -70,7 +89,7 @@ func (r *Reconciler) connect(ctx context.Context, seen *observation) error {
 		return nil
 	}
 
-	bundle, err := r.Secrets.Read(seen.bundle)
+	bundle, err := seen.plane.bundle(seen.bundle, r.Secrets.Read)
 	if err != nil {
 		return nil //nolint:nilerr // The snapshot has it already: the secrets have been looked at.
 	}

@@ -88,7 +88,9 @@ type Reconciler struct {
 
 	deferrer deferrer
 	memory   *memory
-	applied  *appliedCache
+
+	// guard is the deferrer when Cluster API's waits for nothing, and nil otherwise.
+	guard *guard
 
 	authorities *authorityCache
 
@@ -107,6 +109,14 @@ const conflictPause = time.Second
 
 // Reconcile brings one control plane a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if r.guard != nil {
+		if behind, err := r.guard.behind(ctx, req.NamespacedName); err != nil {
+			return ctrl.Result{}, err
+		} else if behind {
+			return ctrl.Result{RequeueAfter: guardPause}, nil
+		}
+	}
+
 	tcp := &controlplanev1.TalosControlPlane{}
 	if err := r.Client.Get(ctx, req.NamespacedName, tcp); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -3,12 +3,17 @@
 package taloscontrolplane
 
 import (
+	"maps"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/maesh-dev/ichor/internal/etcd"
+	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/talos"
 )
 
@@ -45,6 +50,15 @@ type plane struct {
 	// bootstraps are when Machines were asked to bootstrap etcd and may have begun.
 	bootstraps map[types.UID]time.Time
 
+	// applied says what was applied to the objects of a Machine, by its UID and their kind, and how each was then: it is not applied again as
+	// long as both are the same.
+	applied map[types.UID]map[schema.GroupKind]string
+
+	// opened is the cluster's bundle, and the Secret that it was decoded from. The connections to the nodes hold it, too.
+	opened       *secrets.Bundle
+	openedSecret types.UID
+	openedAt     string
+
 	// settled is true when there was nothing to do the last time.
 	settled bool
 }
@@ -72,6 +86,7 @@ func (m *memory) of(key types.NamespacedName, uid types.UID) *plane {
 	p := &plane{
 		uid: uid, views: map[types.UID]view{}, orphans: map[etcd.MemberID]time.Time{},
 		leaveFailed: map[types.UID]bool{}, forwards: map[types.UID]int{}, bootstraps: map[types.UID]time.Time{},
+		applied: map[types.UID]map[schema.GroupKind]string{},
 	}
 	m.planes[key] = p
 
@@ -95,29 +110,40 @@ func (m *memory) forget(key types.NamespacedName) types.NamespacedName {
 
 // keep forgets the Machines that are gone.
 func (p *plane) keep(there map[types.UID]bool) {
-	for uid := range p.views {
-		if !there[uid] {
-			delete(p.views, uid)
-		}
+	forgetOthers(p.views, there)
+	forgetOthers(p.leaveFailed, there)
+	forgetOthers(p.forwards, there)
+	forgetOthers(p.bootstraps, there)
+	forgetOthers(p.applied, there)
+}
+
+func forgetOthers[V any](known map[types.UID]V, there map[types.UID]bool) {
+	maps.DeleteFunc(known, func(uid types.UID, _ V) bool { return !there[uid] })
+}
+
+// remember notes what was applied to an object of a Machine, and how the object is after that.
+func (p *plane) remember(machine types.UID, wanted *unstructured.Unstructured, state string) {
+	if p.applied[machine] == nil {
+		p.applied[machine] = map[schema.GroupKind]string{}
 	}
 
-	for uid := range p.leaveFailed {
-		if !there[uid] {
-			delete(p.leaveFailed, uid)
-		}
+	p.applied[machine][wanted.GroupVersionKind().GroupKind()] = digest(wanted.Object) + state
+}
+
+// bundle decodes the cluster's bundle, once for each version of its Secret.
+func (p *plane) bundle(secret *corev1.Secret, read func(*corev1.Secret) (*secrets.Bundle, error)) (*secrets.Bundle, error) {
+	if p.opened != nil && p.openedSecret == secret.UID && p.openedAt == secret.ResourceVersion {
+		return p.opened, nil
 	}
 
-	for uid := range p.forwards {
-		if !there[uid] {
-			delete(p.forwards, uid)
-		}
+	opened, err := read(secret)
+	if err != nil {
+		return nil, err
 	}
 
-	for uid := range p.bootstraps {
-		if !there[uid] {
-			delete(p.bootstraps, uid)
-		}
-	}
+	p.opened, p.openedSecret, p.openedAt = opened, secret.UID, secret.ResourceVersion
+
+	return opened, nil
 }
 
 // note notes which etcd members are on no Machine, and forgets those that no longer are.

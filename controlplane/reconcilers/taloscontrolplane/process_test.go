@@ -73,7 +73,7 @@ func newProcess(l *life, s *store, name string) *process {
 		GracePeriod: 5 * time.Minute, HealthInterval: healthPeriod, PollInterval: pollPeriod,
 
 		deletions: capicontroller.NewClientWithDeleteResponseFromClient(cached), deferrer: p,
-		memory: newMemory(), applied: newAppliedCache(), retries: newRetries(pollPeriod),
+		memory: newMemory(), retries: newRetries(pollPeriod),
 		authorities: &authorityCache{metadata: metadata, live: live, read: lru.New(maxAuthorities)},
 	}
 

@@ -14,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,25 +26,6 @@ const (
 	fieldManager         = "ichor-controlplane"
 	metadataFieldManager = "ichor-controlplane-metadata"
 )
-
-// maxApplied bounds what is remembered as applied: three objects for each machine.
-const maxApplied = 4096
-
-// appliedCache remembers what was applied to an object and how the object was then, so that it is not applied again.
-type appliedCache struct{ known *lru.Cache }
-
-func newAppliedCache() *appliedCache { return &appliedCache{lru.New(maxApplied)} }
-
-type appliedKey struct {
-	uid     types.UID
-	manager string
-}
-
-func (c *appliedCache) is(key appliedKey, state string) bool {
-	known, ok := c.known.Get(key)
-
-	return ok && known == state
-}
 
 // propagate has reach the machines what reaches them without a rollout: labels, annotations, timeouts, taints and readiness gates.
 func (r *Reconciler) propagate(ctx context.Context, seen *observation) error {
@@ -71,7 +50,7 @@ func (r *Reconciler) propagateTo(ctx context.Context, seen *observation, m *mach
 		return err
 	}
 
-	after, err := r.applyOnce(ctx, fieldManager, wanted, stateOf(m.stored, m.stored.Spec))
+	after, err := r.applyOnce(ctx, seen, m, fieldManager, wanted, stateOf(m.stored, m.stored.Spec))
 	if err != nil {
 		return fmt.Errorf("machine %s: %w", m.stored.Name, err)
 	}
@@ -82,14 +61,14 @@ func (r *Reconciler) propagateTo(ctx context.Context, seen *observation, m *mach
 			return err
 		}
 
-		r.remember(fieldManager, wanted, stateOf(machine, machine.Spec))
+		seen.plane.remember(m.stored.UID, wanted, stateOf(machine, machine.Spec))
 		r.deferrer.DeferNextReconcileUntilCacheUpToDate(seen.controlPlane, machineGVK, after.GetResourceVersion())
 		m.object.ObjectMeta, m.stored.ObjectMeta = *machine.ObjectMeta.DeepCopy(), *machine.ObjectMeta.DeepCopy()
 		m.object.Spec, m.stored.Spec = *machine.Spec.DeepCopy(), *machine.Spec.DeepCopy()
 	}
 
 	if m.config != nil {
-		if err := r.propagateMetadata(ctx, seen, m.config, bootstrapv1.GroupVersion.String(), talosConfigKind); err != nil {
+		if err := r.propagateMetadata(ctx, seen, m, m.config, bootstrapv1.GroupVersion.String(), talosConfigKind); err != nil {
 			return err
 		}
 	}
@@ -97,7 +76,7 @@ func (r *Reconciler) propagateTo(ctx context.Context, seen *observation, m *mach
 	if m.infrastructure != nil {
 		kind := m.infrastructure.GroupVersionKind()
 
-		return r.propagateMetadata(ctx, seen, m.infrastructure, kind.GroupVersion().String(), kind.Kind)
+		return r.propagateMetadata(ctx, seen, m, m.infrastructure, kind.GroupVersion().String(), kind.Kind)
 	}
 
 	return nil
@@ -127,8 +106,8 @@ func (r *Reconciler) propagateToLeaving(ctx context.Context, seen *observation, 
 	return nil
 }
 
-// propagateMetadata has reach the labels and annotations of the template an object.
-func (r *Reconciler) propagateMetadata(ctx context.Context, seen *observation, object metav1.Object, apiVersion, kind string) error {
+// propagateMetadata has reach the labels and annotations of the template an object of a machine.
+func (r *Reconciler) propagateMetadata(ctx context.Context, seen *observation, m *machine, object metav1.Object, apiVersion, kind string) error {
 	wanted := &unstructured.Unstructured{}
 	wanted.SetAPIVersion(apiVersion)
 	wanted.SetKind(kind)
@@ -139,21 +118,22 @@ func (r *Reconciler) propagateMetadata(ctx context.Context, seen *observation, o
 	wanted.SetLabels(labelsFor(seen.controlPlane, seen.clusterName))
 	wanted.SetAnnotations(annotationsFor(seen.controlPlane))
 
-	after, err := r.applyOnce(ctx, metadataFieldManager, wanted, stateOf(object, nil))
+	after, err := r.applyOnce(ctx, seen, m, metadataFieldManager, wanted, stateOf(object, nil))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", kind, object.GetName(), err)
 	}
 
 	if after != nil {
-		r.remember(metadataFieldManager, wanted, stateOf(after, nil))
+		seen.plane.remember(m.stored.UID, wanted, stateOf(after, nil))
 	}
 
 	return nil
 }
 
 // applyOnce applies unless that was done to the object as it is. It returns the object as it is after, nil when nothing was applied.
-func (r *Reconciler) applyOnce(ctx context.Context, manager string, wanted *unstructured.Unstructured, state string) (*unstructured.Unstructured, error) {
-	if r.applied.is(appliedKey{wanted.GetUID(), manager}, digest(wanted.Object)+state) {
+func (r *Reconciler) applyOnce(ctx context.Context, seen *observation, m *machine, manager string, wanted *unstructured.Unstructured, state string,
+) (*unstructured.Unstructured, error) {
+	if seen.plane.applied[m.stored.UID][wanted.GroupVersionKind().GroupKind()] == digest(wanted.Object)+state {
 		return nil, nil
 	}
 
@@ -163,10 +143,6 @@ func (r *Reconciler) applyOnce(ctx context.Context, manager string, wanted *unst
 	}
 
 	return after, nil
-}
-
-func (r *Reconciler) remember(manager string, wanted *unstructured.Unstructured, state string) {
-	r.applied.known.Add(appliedKey{wanted.GetUID(), manager}, digest(wanted.Object)+state)
 }
 
 // apply has the API server merge an object into what is stored, which it then holds.

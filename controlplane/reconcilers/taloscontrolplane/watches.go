@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/feature"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
 	"sigs.k8s.io/cluster-api/util/predicates"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,7 +46,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return errors.New("taloscontrolplane: Client, APIReader, Metadata, Recorder, Secrets, ClusterCache, Talos, Clock, GracePeriod, HealthInterval and PollInterval must be set")
 	}
 
-	r.memory, r.applied, r.retries = newMemory(), newAppliedCache(), newRetries(r.PollInterval)
+	r.memory, r.retries = newMemory(), newRetries(r.PollInterval)
 	r.authorities = &authorityCache{metadata: r.Metadata, live: r.APIReader, read: lru.New(maxAuthorities)}
 
 	var err error
@@ -74,6 +75,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 
 	r.deferrer = built
+
+	if !feature.Gates.Enabled(feature.ReconcilerRateLimiting) {
+		r.guard = newGuard(cacheVersion(mgr))
+		r.deferrer = r.guard
+	}
 
 	return nil
 }
