@@ -69,6 +69,10 @@ type (
 	// if what is there is still what the Snapshot has. It is not asked for while the secrets cannot be used.
 	RecordBootstrap struct{ Record BootstrapRecord }
 
+	// RecordServing notes down on the control plane, with ServedElsewhereAnnotation, that an API server of the cluster answers at the
+	// endpoint which no Machine runs.
+	RecordServing struct{}
+
 	// Bootstrap calls Talos' Bootstrap on a machine. An answer that there is data already is a success: the record is the machine's.
 	Bootstrap struct{ Machine string }
 
@@ -131,6 +135,7 @@ func (AddHook) isAction()             {}
 func (RecordAddress) isAction()       {}
 func (RecordMember) isAction()        {}
 func (RecordBootstrap) isAction()     {}
+func (RecordServing) isAction()       {}
 func (Bootstrap) isAction()           {}
 func (CreateMachine) isAction()       {}
 func (DeleteMachine) isAction()       {}
@@ -158,8 +163,8 @@ func acts(a Action) bool {
 	switch a.(type) {
 	case Rest, Wait:
 		return false
-	case AdoptMachine, AddHook, RecordAddress, RecordMember, RecordBootstrap, Bootstrap, CreateMachine, DeleteMachine, RecordRemediation,
-		ClearRemediation, ForwardLeadership, LeaveEtcd, RemoveEtcdMember, ReleaseHook, ReleaseHooks, DeleteMachines, ReleaseControlPlane:
+	case AdoptMachine, AddHook, RecordAddress, RecordMember, RecordBootstrap, RecordServing, Bootstrap, CreateMachine, DeleteMachine,
+		RecordRemediation, ClearRemediation, ForwardLeadership, LeaveEtcd, RemoveEtcdMember, ReleaseHook, ReleaseHooks, DeleteMachines, ReleaseControlPlane:
 		return true
 	}
 

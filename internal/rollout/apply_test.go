@@ -40,6 +40,8 @@ func (w *world) apply(action rollout.Action, half bool) {
 		if !half {
 			w.own = w.bundle
 		}
+	case rollout.RecordServing:
+		w.against("it is noted down that an API server answers, and none does")
 	case rollout.Bootstrap:
 		w.bootstrap(a.Machine, half)
 	case rollout.CreateMachine:

@@ -68,6 +68,10 @@ func (p *planner) bootstrapOnce() *Decision {
 		return wait(controlplanev1.PlanWaitingForAPIServerReason, "Etcd is bootstrapped on Machine %s; the Kubernetes API server has not answered yet", record.Machine)
 	}
 
+	if p.ControlPlane.ServedElsewhere {
+		return p.served()
+	}
+
 	if record != nil {
 		return p.callAgain(*record, complete)
 	}
@@ -77,7 +81,7 @@ func (p *planner) bootstrapOnce() *Decision {
 		return wait(controlplanev1.PlanWaitingForMachineReason, "Machine %s has not come up: %s", p.live[0].Name, p.live[0].notUp())
 	}
 
-	if d := cmp.Or(p.unproven(), p.unkept()); d != nil {
+	if d := cmp.Or(p.unproven(), p.unkept(), p.served()); d != nil {
 		return d
 	}
 
@@ -109,6 +113,10 @@ func (p *planner) callAgain(record BootstrapRecord, complete bool) *Decision {
 
 	if !m.empty() {
 		return wait(controlplanev1.PlanWaitingForMachineReason, "Machine %s, on which etcd is to be bootstrapped, has not come up: %s", m.Name, m.notUp())
+	}
+
+	if d := p.served(); d != nil {
+		return d
 	}
 
 	if !m.BootstrapCalled.IsZero() {
@@ -245,6 +253,40 @@ func (p *planner) unkept() *Decision {
 
 	return wait(controlplanev1.PlanMachineDeletingReason,
 		"Etcd is not bootstrapped as long as a Machine that is being deleted is not gone: its node would join, and its vote would be lost with it. Its condition Deleting says what it waits for: %s", prose.Names(going))
+}
+
+// served keeps etcd from being bootstrapped, and the first machine from being made, beside a control plane of this cluster whose Machines are
+// not here. That it has answered once is noted down: when it does not the next time it may be out of reach for a moment.
+func (p *planner) served() *Decision {
+	switch {
+	case p.ControlPlane.ServedElsewhere:
+		return wait(controlplanev1.PlanServedElsewhereReason,
+			"A Kubernetes API server of this cluster has answered at its endpoint, and no Machine here runs it: etcd is not bootstrapped beside its own. Bring the Machines of that control plane. If it is gone for good, remove the annotation %s from TalosControlPlane %s",
+			controlplanev1.ServedElsewhereAnnotation, p.ControlPlane.Name)
+	case p.ControlPlane.Serving:
+		return do(RecordServing{}, controlplanev1.PlanServedElsewhereReason,
+			"A Kubernetes API server of this cluster answers at its endpoint, and no Machine here runs it: etcd is not bootstrapped beside its own")
+	default:
+		return nil
+	}
+}
+
+// Begins says whether the decision is to make the first machine of a cluster or to bootstrap its etcd. Before that is done the observer asks
+// whether an API server of the cluster answers at the endpoint already. The answer of none says nothing.
+func Begins(s Snapshot) bool {
+	p := newPlanner(&s)
+	if p.initialized {
+		return false
+	}
+
+	switch action := p.plan().Action.(type) {
+	case CreateMachine, Bootstrap:
+		return true
+	case RecordBootstrap:
+		return !action.Record.Done && p.holder() == nil
+	default:
+		return false
+	}
 }
 
 // empty is the node's own word that it has no etcd data.

@@ -38,6 +38,15 @@ func (p *planner) orphans() *Decision {
 		return nil
 	}
 
+	// What is on no Machine here may be on one that has not been brought yet.
+	if p.ControlPlane.ServedElsewhere {
+		p.hold(wait(controlplanev1.PlanServedElsewhereReason,
+			"Etcd member %s %s and is not removed: an API server of this cluster answered before any Machine here ran one. Bring the Machines of that control plane, or remove the annotation %s from TalosControlPlane %s if none of it is left",
+			orphan, what, controlplanev1.ServedElsewhereAnnotation, p.ControlPlane.Name))
+
+		return nil
+	}
+
 	since, seen := p.Orphans[orphan.ID]
 	if !seen {
 		since = p.Now

@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -103,7 +104,7 @@ func (p *planner) scale() *Decision {
 
 	switch {
 	case have == 0 && !p.initialized && len(p.leaving) == 0:
-		if d := p.pass(first, nil); d != nil {
+		if d := cmp.Or(p.pass(first, nil), p.served()); d != nil {
 			return d
 		}
 

@@ -64,6 +64,10 @@ type ControlPlane struct {
 	// Initialized is true once the Kubernetes API server has answered, ever, by status or by any other evidence.
 	Initialized bool
 
+	// Serving is true when an API server that the cluster's authority vouches for has just answered at the endpoint, although etcd was never
+	// bootstrapped from here (see Begins). ServedElsewhere is true when that is noted down, and the endpoint is still the same.
+	Serving, ServedElsewhere bool
+
 	// SecretsProblem says why the cluster's secrets bundle cannot be used; empty when it can.
 	SecretsProblem string
 

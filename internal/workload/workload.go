@@ -4,11 +4,15 @@ package workload
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,4 +118,74 @@ func Answers(ctx context.Context, reader client.Reader, cluster client.ObjectKey
 	}
 
 	return nil
+}
+
+// Serves is nil when a Kubernetes API server that an authority vouches for is at an address, as https://10.0.0.10:6443, in whatever state it
+// is. Only that proves it: that nobody answers, that the connection is not taken or that somebody else answers is an error. Nothing is told to
+// the server about who asks. It takes five seconds at most.
+func Serves(ctx context.Context, server string, authorityPEM []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(authorityPEM) {
+		return errors.New("the cluster's authority has no certificate")
+	}
+
+	var proved atomic.Bool
+
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{
+			MinVersion:         tls.VersionTLS12,
+			InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies all but the name: who has taken the cluster over may call it otherwise.
+			VerifyConnection: func(state tls.ConnectionState) error {
+				if err := vouchedFor(state.PeerCertificates, authorities); err != nil {
+					return err
+				}
+
+				proved.Store(true)
+
+				return nil
+			},
+		},
+	}
+	defer transport.CloseIdleConnections()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/readyz", nil)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", server, err)
+	}
+
+	response, err := transport.RoundTrip(request)
+	if err == nil {
+		err = response.Body.Close()
+	}
+
+	// One that is too busy to answer is one all the same.
+	if proved.Load() {
+		return nil
+	}
+
+	if err == nil {
+		err = errors.New("no certificate was shown")
+	}
+
+	return fmt.Errorf("ask %s: %w", server, err)
+}
+
+// vouchedFor says whether a server's certificate is of one of the authorities.
+func vouchedFor(chain []*x509.Certificate, authorities *x509.CertPool) error {
+	if len(chain) == 0 {
+		return errors.New("no certificate was shown")
+	}
+
+	between := x509.NewCertPool()
+	for _, certificate := range chain[1:] {
+		between.AddCert(certificate)
+	}
+
+	_, err := chain[0].Verify(x509.VerifyOptions{Roots: authorities, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+
+	return err
 }

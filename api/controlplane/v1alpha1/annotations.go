@@ -18,6 +18,12 @@ const TalosControlPlaneFinalizer = "controlplane.ichor.maesh.dev/taloscontrolpla
 // Machine is gone, allows another bootstrap; it then still needs every machine of the control plane to have no etcd data.
 const BootstrapAnnotation = "controlplane.ichor.maesh.dev/bootstrap"
 
+// ServedElsewhereAnnotation on the TalosControlPlane is the control-plane endpoint at which a Kubernetes API server with a certificate of the
+// cluster's authority answered before etcd was bootstrapped: "10.0.0.10:6443". As long as the Cluster has that endpoint, etcd is not
+// bootstrapped beside it, also when it is out of reach for a while. Who removes the annotation says that it is gone for good; it is asked
+// again before etcd is bootstrapped.
+const ServedElsewhereAnnotation = "controlplane.ichor.maesh.dev/served-elsewhere"
+
 // PreTerminateHookAnnotation on a Machine keeps its infrastructure until its etcd member has left. Every control-plane Machine has
 // it from birth. To remove it by hand is to accept that a member may stay behind in etcd.
 const PreTerminateHookAnnotation = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/ichor-etcd"

@@ -86,6 +86,10 @@ const (
 	// PlanBootstrapRecordInvalidReason is when the records of the bootstrap contradict each other or cannot be read. The user decides.
 	PlanBootstrapRecordInvalidReason = "BootstrapRecordInvalid"
 
+	// PlanServedElsewhereReason is when an API server of the cluster answers at its endpoint that no Machine runs, so that no etcd is
+	// bootstrapped beside its own.
+	PlanServedElsewhereReason = "ServedElsewhere"
+
 	// PlanMachineDeletingReason is when a Machine is being deleted, one at a time.
 	PlanMachineDeletingReason = "MachineDeleting"
 

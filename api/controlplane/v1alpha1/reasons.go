@@ -21,6 +21,9 @@ const (
 	// NotInitializedReason is until then.
 	NotInitializedReason = "NotInitialized"
 
+	// ServedElsewhereReason is when an API server of the cluster answers at its endpoint that no Machine runs.
+	ServedElsewhereReason = PlanServedElsewhereReason
+
 	// CertificatesAvailableReason is when the cluster's secrets can be used.
 	CertificatesAvailableReason = clusterv1.AvailableReason
 

@@ -23,7 +23,7 @@ func (r *Reconciler) setConditions(ctx context.Context, seen *observation, decis
 	members := rollout.EtcdOf(seen.snapshot)
 
 	for _, condition := range []metav1.Condition{
-		initializedCondition(seen),
+		initializedCondition(seen, decision),
 		certificatesCondition(seen),
 		etcdCondition(seen, members),
 		componentsCondition(machines),
@@ -56,9 +56,13 @@ func say(of conditions.Setter, condition metav1.Condition, most int) {
 	conditions.Set(of, condition)
 }
 
-func initializedCondition(seen *observation) metav1.Condition {
+func initializedCondition(seen *observation, decision rollout.Decision) metav1.Condition {
 	if seen.initialized() {
 		return yes(controlplanev1.InitializedCondition, controlplanev1.InitializedReason, "")
+	}
+
+	if decision.Reason == controlplanev1.PlanServedElsewhereReason {
+		return no(controlplanev1.InitializedCondition, controlplanev1.ServedElsewhereReason, decision.Message)
 	}
 
 	return no(controlplanev1.InitializedCondition, controlplanev1.NotInitializedReason, "The Kubernetes API server has not answered yet")

@@ -73,7 +73,7 @@ func tale(action rollout.Action) (machine string, news bool) {
 		return action.Machine, true
 	case rollout.ReleaseHook:
 		return action.Machine, true
-	case rollout.CreateMachine, rollout.ReleaseHooks, rollout.DeleteMachines, rollout.ReleaseControlPlane:
+	case rollout.RecordServing, rollout.CreateMachine, rollout.ReleaseHooks, rollout.DeleteMachines, rollout.ReleaseControlPlane:
 		return "", true
 	}
 

@@ -62,6 +62,8 @@ func (r *Reconciler) act(ctx context.Context, seen *observation, decision rollou
 		return r.recordMember(ctx, seen, action)
 	case rollout.RecordBootstrap:
 		return r.recordBootstrap(ctx, seen, action.Record)
+	case rollout.RecordServing:
+		return r.annotate(ctx, seen, controlplanev1.ServedElsewhereAnnotation, seen.cluster.Spec.ControlPlaneEndpoint.String())
 	case rollout.Bootstrap:
 		return r.bootstrap(ctx, seen, action.Machine)
 	case rollout.CreateMachine:

@@ -51,6 +51,7 @@ func (r *Reconciler) inspect(ctx context.Context, seen *observation, now bool) {
 	}
 
 	r.probe(ctx, seen)
+	seen.snapshot.ControlPlane.Serving = seen.fresh && rollout.Begins(seen.snapshot) && r.serving(ctx, seen)
 	r.judge(seen)
 }
 
@@ -150,6 +151,27 @@ func (r *Reconciler) probe(ctx context.Context, seen *observation) {
 	}
 
 	s.ControlPlane.Initialized = true
+}
+
+// serving asks, before anything of a new cluster is begun, whether an API server of it answers at its endpoint: whoever brings the secrets of a
+// control plane that runs may bring its Machines later, or not at all. Only what the cluster's authority vouches for is an answer.
+func (r *Reconciler) serving(ctx context.Context, seen *observation) bool {
+	if seen.cluster == nil || seen.bundle == nil || !seen.cluster.Spec.ControlPlaneEndpoint.IsValid() {
+		return false
+	}
+
+	bundle, err := seen.plane.bundle(seen.bundle, r.Secrets.Read)
+	if err != nil {
+		return false // nothing is begun with it
+	}
+
+	if err := workload.Serves(ctx, serverOf(seen.cluster), bundle.Certs.K8s.Crt); err != nil {
+		ctrl.LoggerFrom(ctx).V(3).Info("No API server of the cluster answers before etcd is bootstrapped", "why", err.Error())
+
+		return false
+	}
+
+	return true
 }
 
 // silent is for how long a machine's node has not answered.

@@ -5,7 +5,10 @@ package taloscontrolplane
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -60,8 +63,8 @@ type life struct {
 	// secrets are of the cluster, made once for all lives.
 	secrets  *lifeSecrets
 	endpoint clusterv1.APIEndpoint
-	// serves is true while the Kubernetes API server answers.
-	serves atomic.Bool
+	// serves is true while the Kubernetes API server answers, alive while one does that none of the nodes runs.
+	serves, alive atomic.Bool
 
 	// storm is true while things happen.
 	storm  bool
@@ -113,7 +116,18 @@ func (l *life) serve() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{l.secrets.serving}, MinVersion: tls.VersionTLS12}
+	server.TLS = &tls.Config{
+		Certificates: []tls.Certificate{l.secrets.serving}, MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			// Before etcd is there, nothing of the cluster answers.
+			if !l.serves.Load() && !l.alive.Load() {
+				return nil, errors.New("nobody is there")
+			}
+
+			return nil, nil
+		},
+	}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	l.t.Cleanup(server.Close)
 

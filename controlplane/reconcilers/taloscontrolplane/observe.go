@@ -308,6 +308,10 @@ func (o *observation) controlPlaneOf() rollout.ControlPlane {
 
 	if o.cluster != nil {
 		out.Initialized = out.Initialized || ptr.Deref(o.cluster.Status.Initialization.ControlPlaneInitialized, false)
+
+		// What answered at another endpoint says nothing of this one.
+		endpoint, served := tcp.Annotations[controlplanev1.ServedElsewhereAnnotation]
+		out.ServedElsewhere = served && endpoint == o.cluster.Spec.ControlPlaneEndpoint.String()
 	}
 
 	if o.bundle != nil {
