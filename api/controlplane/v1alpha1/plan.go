@@ -59,6 +59,9 @@ const (
 	// PlanClusterDeletingReason is when the Cluster is being deleted, and gets no new machines.
 	PlanClusterDeletingReason = "ClusterDeleting"
 
+	// PlanObservationFailedReason is when the manager cannot read what there is of the control plane.
+	PlanObservationFailedReason = "ObservationFailed"
+
 	// PlanWaitingForInfrastructureReason is when the Cluster's infrastructure is not provisioned.
 	PlanWaitingForInfrastructureReason = "WaitingForClusterInfrastructure"
 

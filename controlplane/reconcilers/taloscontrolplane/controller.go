@@ -188,13 +188,18 @@ func (r *Reconciler) again(ctx context.Context, key client.ObjectKey, result ctr
 func (r *Reconciler) step(ctx context.Context, cluster *clusterv1.Cluster, tcp *controlplanev1.TalosControlPlane) (ctrl.Result, error) {
 	seen, err := r.observe(ctx, cluster, tcp)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
+		counted(actionObserve, err)
+
+		return ctrl.Result{}, errors.Join(fmt.Errorf("observe: %w", err), r.reportBlind(ctx, tcp))
 	}
 
 	decision := r.decide(ctx, seen)
 	fault := r.execute(ctx, seen, decision)
 
 	result, err := r.report(ctx, seen, decision, fault)
+	if err != nil {
+		counted(actionReport, err)
+	}
 
 	// Somebody else has written first: what to do is decided anew when the cache has it.
 	if apierrors.IsConflict(fault) {

@@ -10,19 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/rollout"
 )
 
-// execute does the one thing that was decided. What reaches machines without a rollout is seen to when nothing else is done, and so is the
-// kubeconfig; without it the API server of a new cluster would never be found to answer.
+// execute does the one thing that was decided. What reaches machines without a rollout is seen to when nothing else is done or it
+// could not be, and so is the kubeconfig; without it the API server of a new cluster would never be found to answer.
 func (r *Reconciler) execute(ctx context.Context, seen *observation, decision rollout.Decision) error {
 	if !acts(decision.Action) {
-		err := r.settle(ctx, seen)
-		if err != nil && !apierrors.IsConflict(err) {
-			counted(actionSettle, err)
-		}
-
-		return err
+		return r.settleCounted(ctx, seen)
 	}
 
 	ctrl.LoggerFrom(ctx).Info(decision.Message, "action", rollout.Name(decision.Action), "reason", decision.Reason)
@@ -30,11 +26,26 @@ func (r *Reconciler) execute(ctx context.Context, seen *observation, decision ro
 	err := r.act(ctx, seen, decision)
 	r.recordAction(seen, decision, err)
 
+	// What fails may fail for days. Everything else must not wait for it: kubeconfigs expire, and a Machine that drains for ever needs its new
+	// timeout.
+	if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
+		if other := r.settleCounted(ctx, seen); !apierrors.IsConflict(other) {
+			err = errors.Join(err, other)
+		}
+	}
+
 	return err
 }
 
-// actionSettle is, in the metric of actions, what is done when nothing else is. Only its failures count.
-const actionSettle = "Settle"
+// settleCounted settles, and counts it when that fails.
+func (r *Reconciler) settleCounted(ctx context.Context, seen *observation) error {
+	err := r.settle(ctx, seen)
+	if err != nil && !apierrors.IsConflict(err) {
+		counted(actionSettle, err)
+	}
+
+	return err
+}
 
 // settle sees to what may change at any time.
 func (r *Reconciler) settle(ctx context.Context, seen *observation) error {

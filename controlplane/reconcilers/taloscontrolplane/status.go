@@ -65,6 +65,45 @@ func (r *Reconciler) report(ctx context.Context, seen *observation, decision rol
 	return ctrl.Result{RequeueAfter: r.next(seen, decision)}, errors.Join(faults...)
 }
 
+// blindAfter is how many times in a row the look at a control plane must have failed before its plan says so. One failure is often over with
+// the next try.
+const blindAfter = 2
+
+// reportBlind says in the plan that nothing is known. Whoever reads a plan of yesterday takes it for today's. It is written once, in words that
+// are always the same: what the API server has said is in the log.
+func (r *Reconciler) reportBlind(ctx context.Context, tcp *controlplanev1.TalosControlPlane) error {
+	key := client.ObjectKeyFromObject(tcp)
+	if tcp.Status.Plan.Reason == controlplanev1.PlanObservationFailedReason || r.retries.NumRequeues(key) < blindAfter {
+		return nil
+	}
+
+	// The look may have taken all the time that there is.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookBound)
+	defer cancel()
+
+	before := tcp.DeepCopy()
+
+	setPlan(tcp, rollout.Decision{
+		Action: rollout.Wait{}, Reason: controlplanev1.PlanObservationFailedReason,
+		Message: "What there is of the control plane cannot be read from the API server, so that nothing is decided; the log of the control-plane manager says why. It is tried again",
+	}, "", r.Clock.Now())
+
+	err := r.Client.Status().Patch(ctx, tcp, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+
+	switch {
+	case err == nil:
+		r.deferrer.DeferNextReconcileUntilCacheUpToDate(tcp, controlPlaneGVK, tcp.ResourceVersion)
+
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil // it is tried again
+	default:
+		counted(actionReport, err)
+
+		return fmt.Errorf("report: %w", err)
+	}
+}
+
 // next is when to look again although nothing that is watched has changed.
 func (r *Reconciler) next(seen *observation, decision rollout.Decision) time.Duration {
 	_, rests := decision.Action.(rollout.Rest)
