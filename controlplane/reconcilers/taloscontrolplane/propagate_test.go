@@ -92,7 +92,7 @@ func settledPlane(r *Reconciler, n, machines int) *observation {
 
 	seen := &observation{controlPlane: tcp, clusterName: "prod", plane: r.memory.of(client.ObjectKeyFromObject(tcp), tcp.UID)}
 	meta := func(kind, name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: tcp.Namespace, Name: name, UID: types.UID(kind + name), Labels: labelsFor(tcp, "prod")}
+		return metav1.ObjectMeta{Namespace: tcp.Namespace, Name: name, UID: types.UID(kind + name), Labels: labelsFor(tcp, "prod"), Annotations: map[string]string{}}
 	}
 
 	for i := range machines {
