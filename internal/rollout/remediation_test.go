@@ -32,6 +32,9 @@ func TestRemediation(t *testing.T) {
 		"the only one":         {1, func(*rollout.Snapshot) {}, controlplanev1.MachineCannotBeRemediatedReason, 0},
 		"a second of three":    {3, func(s *rollout.Snapshot) { s.Machines[1].Etcd = etcd.View{} }, controlplanev1.MachineRemediationDeferredReason, 0},
 		"one of two":           {2, func(*rollout.Snapshot) {}, controlplanev1.MachineRemediationDeferredReason, 0},
+		"the others would be no quorum": {5, func(s *rollout.Snapshot) {
+			s.Machines[3].Etcd.Applied, s.Machines[4].Etcd.Applied = 250_000, 250_000 // the second and the third are far behind
+		}, controlplanev1.MachineCannotBeRemediatedReason, 0},
 		"nobody else serves":   {3, func(s *rollout.Snapshot) { s.Machines[1].Conditions, s.Machines[2].Conditions = nil, nil }, controlplanev1.MachineCannotBeRemediatedReason, 0},
 		"another goes":         {3, func(s *rollout.Snapshot) { s.Machines[1].Deletion = &rollout.Deletion{Since: s.Now} }, controlplanev1.MachineRemediationDeferredReason, 0},
 		"another comes up":     {3, func(s *rollout.Snapshot) { s.Machines[1].NodeName = "" }, controlplanev1.MachineRemediationDeferredReason, 0},

@@ -96,6 +96,11 @@ func TestLeaveEtcd(t *testing.T) {
 	err = w.open().LeaveEtcd(w.ctx, "cp3", left)
 	w.Expect(err).To(MatchError(talos.ErrFailed))
 	w.Expect(err.Error()).To(Equal("machine cp3: etcdserver: unhealthy cluster"))
+
+	w.nodes[2].SetFaults(talossim.Faults{LeaveDoesNothing: true})
+	err = w.open().LeaveEtcd(w.ctx, "cp3", left)
+	w.Expect(err).To(MatchError(talos.ErrFailed), "a word is no proof")
+	w.Expect(err.Error()).To(Equal("machine cp3: Talos says that etcd member " + left.String() + " has left, and it is still in the list of members"))
 	w.nodes[2].SetFaults(talossim.Faults{})
 
 	w.Expect(w.open().LeaveEtcd(w.ctx, "cp3", left)).To(Succeed())
@@ -106,7 +111,7 @@ func TestLeaveEtcd(t *testing.T) {
 	w.Expect(node.Etcd.Problem).To(Equal("etcd has stopped"))
 
 	w.Expect(w.open().LeaveEtcd(w.ctx, "cp3", left)).To(Succeed(), "it is gone already")
-	w.Expect(w.nodes[2].CallCount("EtcdLeaveCluster")).To(Equal(1))
+	w.Expect(w.nodes[2].CallCount("EtcdLeaveCluster")).To(Equal(2))
 	w.Expect(w.open().LeaveEtcd(w.ctx, "cp3", member(w.nodes[1]))).To(MatchError(talos.ErrNotReady), "it is another's, who is there")
 }
 

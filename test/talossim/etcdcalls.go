@@ -108,8 +108,10 @@ func (s *machineService) EtcdLeaveCluster(ctx context.Context, _ *machine.EtcdLe
 	if _, err := s.etcdOf(); err != nil {
 		return nil, err
 	}
-	if err := s.boot.leaveEtcd(ctx); err != nil {
-		return nil, etcdError(err)
+	if !s.boot.node.Faults().LeaveDoesNothing {
+		if err := s.boot.leaveEtcd(ctx); err != nil {
+			return nil, etcdError(err)
+		}
 	}
 	return &machine.EtcdLeaveClusterResponse{Messages: []*machine.EtcdLeaveCluster{{}}}, nil
 }

@@ -32,6 +32,8 @@ type Faults struct {
 
 	// LeaveFails is the message with which EtcdLeaveCluster fails.
 	LeaveFails string
+	// LeaveDoesNothing has EtcdLeaveCluster answer that the member has left, which it has not.
+	LeaveDoesNothing bool
 	// EtcdNeverStarts leaves the node's etcd member added and not started, as a node does that dies while it joins.
 	EtcdNeverStarts bool
 	// EtcdNeverCatchesUp leaves the member a learner.
