@@ -177,7 +177,9 @@ func TestMayAdd(t *testing.T) {
 				"and delete the Machine of the one that is wrong; when its member has left, run talosctl etcd alarm disarm)"},
 		},
 		"several alarms": {
-			edited(edited(world(3), "cp1", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 3, Type: "NOSPACE"}, {Member: 2, Type: "NOSPACE"}} }),
+			edited(edited(world(3), "cp1", func(h *etcd.Host) {
+				h.View.Alarms = []etcd.Alarm{{Member: 3, Type: "NOSPACE"}, {Member: 2, Type: "NOSPACE"}}
+			}),
 				"cp2", func(h *etcd.Host) { h.View.Alarms = []etcd.Alarm{{Member: 3, Type: "CORRUPT"}} }),
 			want{etcd.AlarmRaised, "etcd member 2 has the alarm " + etcd.Alarm{Member: 2, Type: "NOSPACE"}.String() + "; etcd member 3 has the alarm " +
 				etcd.Alarm{Member: 3, Type: "CORRUPT"}.String() + "; etcd member 3 has the alarm " + etcd.Alarm{Member: 3, Type: "NOSPACE"}.String()},

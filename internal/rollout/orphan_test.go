@@ -48,7 +48,9 @@ func TestOrphan(t *testing.T) {
 			s.Machines[i].Etcd.Applied = 1
 		}
 	}
-	node := func(nodes rollout.Nodes) func(*rollout.Snapshot) { return func(s *rollout.Snapshot) { s.Nodes = nodes } }
+	node := func(nodes rollout.Nodes) func(*rollout.Snapshot) {
+		return func(s *rollout.Snapshot) { s.Nodes = nodes }
+	}
 
 	const long = rollout.OrphanGrace
 

@@ -28,10 +28,10 @@ func TestRemediation(t *testing.T) {
 		want     string // of the note on the machine; empty when the remediation begins
 		retries  int
 	}{
-		"one of three":         {3, func(*rollout.Snapshot) {}, "", 0},
-		"the only one":         {1, func(*rollout.Snapshot) {}, controlplanev1.MachineCannotBeRemediatedReason, 0},
-		"a second of three":    {3, func(s *rollout.Snapshot) { s.Machines[1].Etcd = etcd.View{} }, controlplanev1.MachineRemediationDeferredReason, 0},
-		"one of two":           {2, func(*rollout.Snapshot) {}, controlplanev1.MachineRemediationDeferredReason, 0},
+		"one of three":      {3, func(*rollout.Snapshot) {}, "", 0},
+		"the only one":      {1, func(*rollout.Snapshot) {}, controlplanev1.MachineCannotBeRemediatedReason, 0},
+		"a second of three": {3, func(s *rollout.Snapshot) { s.Machines[1].Etcd = etcd.View{} }, controlplanev1.MachineRemediationDeferredReason, 0},
+		"one of two":        {2, func(*rollout.Snapshot) {}, controlplanev1.MachineRemediationDeferredReason, 0},
 		"the others would be no quorum": {5, func(s *rollout.Snapshot) {
 			s.Machines[3].Etcd.Applied, s.Machines[4].Etcd.Applied = 250_000, 250_000 // the second and the third are far behind
 		}, controlplanev1.MachineCannotBeRemediatedReason, 0},

@@ -65,5 +65,7 @@ func GoneEtcdFlags(ctx context.Context, reader client.Reader, namespace, field s
 
 // hasEtcdFlags is a quick look, which keeps most patches from being parsed.
 func hasEtcdFlags(patch *bootstrapv1.TalosConfigPatch) bool {
-	return slices.ContainsFunc(patch.Spec.Documents, func(document machineconfigv1alpha1.Document) bool { return document.Kind == machineconfigv1alpha1.KindConfig })
+	return slices.ContainsFunc(patch.Spec.Documents, func(document machineconfigv1alpha1.Document) bool {
+		return document.Kind == machineconfigv1alpha1.KindConfig
+	})
 }

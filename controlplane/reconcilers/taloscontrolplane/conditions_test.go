@@ -151,10 +151,10 @@ func TestConditions(t *testing.T) {
 		"a member out of reach": {
 			both(says(member, maybe, "", 3), unheard(3)), members3, "Unknown HealthUnknown: Member 3 (Machine cp-3) is on a node that tells nothing: no route to host",
 		},
-		"a member out of reach for a short while":         {unheard(3), members3, "True Healthy: "},
-		"a member out of reach, which was ill":            {both(says(member, not, "", 3), unheard(3)), members3, "False NotHealthy: Member 3 (Machine cp-3) is on a node that tells nothing"},
-		"a machine out of reach, and its components":      {both(says(member, maybe, "", 3), says(server, maybe, "", 3), unheard(3)), components, "Unknown HealthUnknown: Not known of Machine cp-3"},
-		"a machine out of reach, and what serves":         {both(says(member, maybe, "", 3), says(server, maybe, "", 3), unheard(3)), available, "True Available: "},
+		"a member out of reach for a short while":    {unheard(3), members3, "True Healthy: "},
+		"a member out of reach, which was ill":       {both(says(member, not, "", 3), unheard(3)), members3, "False NotHealthy: Member 3 (Machine cp-3) is on a node that tells nothing"},
+		"a machine out of reach, and its components": {both(says(member, maybe, "", 3), says(server, maybe, "", 3), unheard(3)), components, "Unknown HealthUnknown: Not known of Machine cp-3"},
+		"a machine out of reach, and what serves":    {both(says(member, maybe, "", 3), says(server, maybe, "", 3), unheard(3)), available, "True Available: "},
 		"a member out of reach, and another that is ill": {
 			both(says(member, maybe, "", 3), unheard(3), says(member, not, "", 2), func(seen *observation) {
 				seen.snapshot.Machines[1].Etcd.Self, seen.snapshot.Machines[1].Etcd.Problem = 0, "service etcd has failed"

@@ -424,7 +424,9 @@ func (w *kubeconfigWorld) change(change func(*corev1.Secret)) {
 
 func (w *kubeconfigWorld) ask(value string) {
 	w.t.Helper()
-	w.change(func(object *corev1.Secret) { metav1.SetMetaDataAnnotation(&object.ObjectMeta, controlplanev1.RotateAnnotation, value) })
+	w.change(func(object *corev1.Secret) {
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, controlplanev1.RotateAnnotation, value)
+	})
 }
 
 // told checks that there was one event.

@@ -263,8 +263,6 @@ func (w *sweepWorld) clear() {
 }
 
 // What looks like something that was begun and is not, or is not ours, is left as it is, of each of the kinds.
-//
-//nolint:funlen // A list of what there is, and what becomes of it.
 func (w *sweepWorld) leavesOthers() {
 	w.t.Helper()
 
