@@ -4,6 +4,7 @@ package clustersecrets
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,28 +35,42 @@ func versionOf(secret *corev1.Secret) secretVersion {
 // bundleCache keeps bundles decoded, by version of their Secret.
 type bundleCache struct{ open *lru.Cache }
 
+// opened is a decoded bundle, and from when all of its authorities are valid.
+type opened struct {
+	bundle *secrets.Bundle
+	valid  time.Time
+}
+
 func newBundleCache() *bundleCache { return &bundleCache{lru.New(maxOpenBundles)} }
 
 func (c *bundleCache) get(secret *corev1.Secret, clock secrets.Clock) (*secrets.Bundle, error) {
+	found, err := c.look(secret, clock)
+
+	return found.bundle, err
+}
+
+func (c *bundleCache) look(secret *corev1.Secret, clock secrets.Clock) (opened, error) {
 	if cached, ok := c.open.Get(versionOf(secret)); ok {
-		if bundle, ok := cached.(*secrets.Bundle); ok {
-			return bundle, nil
+		if found, ok := cached.(opened); ok {
+			return found, nil
 		}
 	}
 
 	data, ok := secret.Data[secrets.BundleKey]
 	if !ok {
-		return nil, fmt.Errorf("key %q is missing", secrets.BundleKey)
+		return opened{}, fmt.Errorf("key %q is missing", secrets.BundleKey)
 	}
 
 	bundle, err := secrets.Decode(data, clock)
 	if err != nil {
-		return nil, fmt.Errorf("key %q: %w", secrets.BundleKey, err)
+		return opened{}, fmt.Errorf("key %q: %w", secrets.BundleKey, err)
 	}
 
-	c.open.Add(versionOf(secret), bundle)
+	_, valid := secrets.Pending(bundle, time.Time{})
+	found := opened{bundle, valid}
+	c.open.Add(versionOf(secret), found)
 
-	return bundle, nil
+	return found, nil
 }
 
 // proof is something that holds for a version of a bundle: that it is complete for a contract, or that a version of

@@ -4,10 +4,13 @@ package clustersecrets
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
@@ -48,4 +51,23 @@ func (k *Keeper) Look(ctx context.Context, cluster *clusterv1.Cluster, carrier s
 // Read returns the bundle of a Secret that Find returned, decoded. What must agree with it is not looked at: see Look.
 func (k *Keeper) Read(secret *corev1.Secret) (*secrets.Bundle, error) {
 	return k.decode(secret, version.Newest())
+}
+
+// Notice says what is wrong with the time of a cluster's bundle, as the cache has it, and keeps no machine from being rendered: authorities that are
+// not valid yet. It is empty when nothing is, or when there is no bundle that can be read.
+func (k *Keeper) Notice(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
+	secret, err := k.cached(ctx, keyOf(cluster, secrets.BundleName(cluster.Name)))
+	if secret == nil || err != nil {
+		return "", err
+	}
+
+	found, err := k.bundles.look(secret, k.clock)
+	if now := k.clock.Now(); err != nil || !now.Before(found.valid) {
+		return "", nil //nolint:nilerr // Look says what is wrong with one that cannot be read
+	}
+
+	names, valid := secrets.Pending(found.bundle, k.clock.Now())
+
+	return fmt.Sprintf("secret %s: not valid before %s: %s: until then nodes and clients whose clocks are right refuse what they sign; the clock of "+
+		"who made the bundle was ahead, or the manager's is behind", secret.Name, valid.UTC().Format(time.RFC3339), prose.Names(names)), nil
 }

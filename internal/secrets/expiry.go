@@ -3,6 +3,8 @@
 package secrets
 
 import (
+	stdx509 "crypto/x509"
+	"slices"
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
@@ -21,8 +23,41 @@ const (
 // cannot be read is left out: Check says what is wrong with it.
 func AuthorityExpiries(bundle *Bundle) map[string]time.Time {
 	expiries := map[string]time.Time{}
+	for name, certificate := range authorityCertificates(bundle) {
+		expiries[name] = certificate.NotAfter
+	}
+
+	return expiries
+}
+
+// Pending returns the authorities of a bundle that are not valid yet at a time, sorted, and from when all of them are. Nobody whose clock is right
+// takes what they sign until then. There are none in a bundle whose maker's clock was not ahead.
+func Pending(bundle *Bundle, now time.Time) (names []string, valid time.Time) {
+	for name, certificate := range authorityCertificates(bundle) {
+		if begin := certificate.NotBefore; now.Before(begin) {
+			names = append(names, name)
+			valid = later(valid, begin)
+		}
+	}
+
+	slices.Sort(names)
+
+	return names, valid
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+
+	return a
+}
+
+// authorityCertificates are those of the authorities of a bundle that can be read.
+func authorityCertificates(bundle *Bundle) map[string]*stdx509.Certificate {
+	found := map[string]*stdx509.Certificate{}
 	if bundle.Certs == nil {
-		return expiries
+		return found
 	}
 
 	for name, pair := range map[string]*x509.PEMEncodedCertificateAndKey{
@@ -36,11 +71,11 @@ func AuthorityExpiries(bundle *Bundle) map[string]time.Time {
 		}
 
 		if certificate, err := parseCertificate(pair.Crt); err == nil {
-			expiries[name] = certificate.NotAfter
+			found[name] = certificate
 		}
 	}
 
-	return expiries
+	return found
 }
 
 // TalosconfigExpiry returns until when the client certificate of a cluster's talosconfig is valid. The error names no content.

@@ -57,8 +57,8 @@ func ReviewTalosconfig(object *corev1.Secret, cluster string, bundle *Bundle, no
 		return Review{Renew: issued, Foreign: !issued, Reason: reason}
 	}
 
-	// It was made when the clock was ahead, and nobody takes it until then.
-	if now.Before(certificate.NotBefore) {
+	// It was made when the clock was ahead, and nobody takes it until then. What is made before the authority is valid begins with that.
+	if certificate.NotBefore.After(later(now, ours.NotBefore)) {
 		return Review{Renew: true, Reason: "its client certificate is not valid yet"}
 	}
 

@@ -15,7 +15,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/role"
 )
 
-// clockSkew is how far a node's clock may be behind: client certificates are valid from that long before they are made.
+// clockSkew is how far a node's clock may be behind: client certificates are valid from that long before they are made, but not from before their
+// authority is.
 const clockSkew = 5 * time.Minute
 
 // Talosconfig makes a client configuration for the Talos API with a new administrator's certificate, which is valid for ttl from now. Its
@@ -96,8 +97,11 @@ func issueClient(bundle *Bundle, roles role.Set, ttl time.Duration, now time.Tim
 		return nil, nil, fmt.Errorf("certs.os.crt %w", err)
 	}
 
+	// Nor does it begin before its authority, which may have been made by a clock that was ahead.
+	start := later(now.Add(-clockSkew), certificate.NotBefore)
+
 	// A certificate that outlives its authority looks valid and is not.
-	end := now.Add(ttl)
+	end := later(now, start).Add(ttl)
 	if certificate.NotAfter.Before(end) {
 		end = certificate.NotAfter
 	}
@@ -105,8 +109,6 @@ func issueClient(bundle *Bundle, roles role.Set, ttl time.Duration, now time.Tim
 	if !now.Before(end) {
 		return nil, nil, errors.New("the Talos certificate authority has expired: rotate it")
 	}
-
-	start := now.Add(-clockSkew)
 
 	client, err = machinerysecrets.NewAdminCertificateAndKey(start, authority, roles, end.Sub(start))
 	if err != nil {

@@ -76,8 +76,65 @@ func TestTalosconfig(t *testing.T) {
 	}
 
 	got := []string{certificate.NotBefore.Format(time.RFC3339), certificate.NotAfter.Format(time.RFC3339), strings.Join(certificate.Subject.Organization, ",")}
-	if diff := cmp.Diff([]string{"2026-03-01T11:55:00Z", "2027-03-01T12:00:00Z", "os:admin"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"2026-03-01T12:00:00Z", "2027-03-01T12:00:00Z", "os:admin"}, got); diff != "" {
 		t.Errorf("certificate (-want +got):\n%s", diff)
+	}
+}
+
+// A client certificate is valid from a little before it is made, and never from before its authority is: nobody would trust it then.
+func TestTalosconfigBeginsWithItsAuthority(t *testing.T) {
+	t.Parallel()
+
+	bundle := newBundle(t)
+
+	for name, test := range map[string]struct {
+		now        time.Time
+		begin, end string
+	}{
+		"later":                  {birth.AddDate(0, 1, 0), "2026-04-01T11:55:00Z", "2027-04-01T12:00:00Z"},
+		"right after":            {birth.Add(time.Minute), "2026-03-01T12:00:00Z", "2027-03-01T12:01:00Z"},
+		"a clock that is behind": {birth.AddDate(-2, 0, 0), "2026-03-01T12:00:00Z", "2027-03-01T12:00:00Z"},
+	} {
+		data, err := secrets.Talosconfig(bundle, "c", nil, year, test.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		parsed, err := clientconfig.FromBytes(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		text, err := base64.StdEncoding.DecodeString(parsed.Contexts["c"].Crt)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		certificate, err := certs.DecodeCertPEM(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		got := []string{certificate.NotBefore.Format(time.RFC3339), certificate.NotAfter.Format(time.RFC3339)}
+		if diff := cmp.Diff([]string{test.begin, test.end}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Authorities that nobody takes yet are named, with the time from when all are taken.
+func TestPending(t *testing.T) {
+	t.Parallel()
+
+	bundle := newBundle(t)
+
+	names, valid := secrets.Pending(bundle, birth.Add(-time.Second))
+	if diff := cmp.Diff([]string{"aggregator-ca", "etcd-ca", "kubernetes-ca", "talos-ca"}, names); diff != "" || !valid.Equal(birth) {
+		t.Errorf("valid from %s: %s", valid, diff)
+	}
+
+	if names, _ := secrets.Pending(bundle, birth); len(names) > 0 {
+		t.Errorf("got %v of a bundle that is valid", names)
 	}
 }
 
