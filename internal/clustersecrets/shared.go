@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,10 @@ import (
 // refuseShared says so when a bundle to copy is that of another Cluster of the namespace: whoever administers one of two clusters with the
 // same secrets administers the other, and their nodes find each other. What is compared is the id that Talos gives a cluster, which every
 // generated bundle has of its own. Nothing that is watched tells when the other Cluster is gone.
+//
+// What the cache has of the others' bundles is not read with others: a fleet has hundreds, of which none that is made gets another id. Those that it
+// lacks may have been made a moment ago. Two processes that copy one bundle for two Clusters in the same moment see neither's; leader election keeps
+// a second from working.
 func (k *Keeper) refuseShared(ctx context.Context, others reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
 	bundle *secrets.Bundle,
 ) error {
@@ -33,17 +38,18 @@ func (k *Keeper) refuseShared(ctx context.Context, others reader, cluster *clust
 			continue
 		}
 
-		secret, err := others(ctx, keyOf(other, secrets.BundleName(other.Name)))
+		key := keyOf(other, secrets.BundleName(other.Name))
+
+		secret, err := k.cached(ctx, key)
+		if secret == nil && err == nil {
+			secret, err = others(ctx, key)
+		}
+
 		if err != nil {
 			return err
 		}
 
-		if secret == nil {
-			continue
-		}
-
-		// One that cannot be read is a fault of the other Cluster.
-		if theirs, err := k.bundles.get(secret, k.clock); err == nil && theirs.Cluster != nil && theirs.Cluster.ID == bundle.Cluster.ID {
+		if secret != nil && isOf(secret, bundle, k.clock) {
 			sharing = append(sharing, other.Name)
 		}
 	}
@@ -55,4 +61,12 @@ func (k *Keeper) refuseShared(ctx context.Context, others reader, cluster *clust
 	return &FaultError{Reason: bootstrapv1.SecretsBundleMismatchReason, Again: true, Err: fmt.Errorf(
 		"TalosClusterConfig %s: spec.secretsRef: secret %s: holds the bundle of Cluster %s, whose administrators would be this Cluster's, too: "+
 			"give each Cluster a bundle of its own", config.Name, userBundle(config), slices.Min(sharing))}
+}
+
+// isOf says whether the Secret has the bundle. It is decoded for this alone: those of all others would take the place of the few that machines are
+// rendered with. One that cannot be read is a fault of the other Cluster.
+func isOf(secret *corev1.Secret, bundle *secrets.Bundle, clock secrets.Clock) bool {
+	theirs, err := secrets.Decode(secret.Data[secrets.BundleKey], clock)
+
+	return err == nil && theirs.Cluster != nil && theirs.Cluster.ID == bundle.Cluster.ID
 }
