@@ -15,6 +15,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/validation"
 )
 
 // changeOfTalosConfig allows what can take effect on a machine that runs, as Cluster API's contract for in-place updates wants, and refuses
@@ -74,4 +75,13 @@ func changeOfStorage(_ admission.Request, before, after *bootstrapv1.TalosStorag
 	}
 
 	return nil, []string{"spec.volume: machines that have the volume keep it as it is: Talos does not change the layout of a disk. New machines get the new one"}
+}
+
+// changeOfClusterConfig allows every change, and says what a move would fail at.
+func changeOfClusterConfig(_ admission.Request, _, after *bootstrapv1.TalosClusterConfig) (field.ErrorList, []string) {
+	if fault := validation.NotCreatable(after); fault != "" {
+		return nil, []string{fault}
+	}
+
+	return nil, nil
 }

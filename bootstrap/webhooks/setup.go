@@ -34,7 +34,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		}),
 		validating.Register(mgr, &bootstrapv1.TalosClusterConfig{}, validating.Validator[*bootstrapv1.TalosClusterConfig]{
 			Room: room, Look: validation.TalosClusterConfig, Spec: func(o *bootstrapv1.TalosClusterConfig) any { return o.Spec },
-			Around: beside.clusterConfig,
+			Change: changeOfClusterConfig, Around: beside.clusterConfig,
 		}),
 		validating.Register(mgr, &bootstrapv1.TalosConfigPatch{}, validating.Validator[*bootstrapv1.TalosConfigPatch]{
 			Room: room, Look: validation.TalosConfigPatch, Spec: func(o *bootstrapv1.TalosConfigPatch) any { return o.Spec },

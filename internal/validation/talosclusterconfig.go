@@ -150,3 +150,14 @@ func isHostPort(text string) bool {
 
 	return err == nil && number > 0 && machineconfig.IsHost(host)
 }
+
+// NotCreatable says what of a TalosClusterConfig that exists would be refused if it were created anew; it is empty when nothing is. Rules of its
+// schema leave alone what was there before them.
+func NotCreatable(object *bootstrapv1.TalosClusterConfig) string {
+	if object.Spec.SecretsRef == nil || object.Spec.ClusterName != "" {
+		return ""
+	}
+
+	return "spec.secretsRef: needs spec.clusterName instead of spec.clusterSelector, which was not so when the object was created: it is kept as it is, " +
+		"but `clusterctl move` and the restore of a backup fail at it: set clusterName, or take secretsRef out, since the bundle is copied once"
+}
