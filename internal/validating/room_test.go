@@ -23,7 +23,8 @@ func TestRoom(t *testing.T) {
 	g := NewWithT(t)
 
 	entered, leave := make(chan int64, 4), make(chan struct{})
-	handler := NewRoom().within(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+	room := NewRoom()
+	handler := room.within(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		entered <- request.ContentLength
 
 		if request.Header.Get("Wait") != "" {
@@ -58,6 +59,16 @@ func TestRoom(t *testing.T) {
 	last := make(chan *httptest.ResponseRecorder, 1)
 
 	go func() { last <- ask(queued, large, "") }()
+
+	// There is room for a byte, and nobody gets it any more once a request waits.
+	g.Eventually(func() bool {
+		free := room.large.TryAcquire(1)
+		if free {
+			room.large.Release(1)
+		}
+
+		return free
+	}).Should(BeFalse())
 
 	for range 10 {
 		g.Expect(ask(t.Context(), maxOrdinary, "").Code).To(Equal(http.StatusOK), "an ordinary request waits for no large one, nor for one that waits")

@@ -40,8 +40,8 @@ const (
 	// RunningHashAnnotation is the SHA-256 of the config that the node runs, in hex, as RenderedHashAnnotation has it.
 	RunningHashAnnotation = "bootstrap.ichor.maesh.dev/running-hash"
 
-	// RunningInputsAnnotation is the objects that went into the config that the node runs, as JSON, each with its name, in the form of
-	// status.inputs: [{"kind":"TalosConfigPatch","name":"gpu","generation":3,"layer":"Pool"}]. A patch counts as applied
-	// when it is in there with its present generation.
+	// RunningInputsAnnotation is the objects that went into the config that the node runs, as JSON, in the form of
+	// status.inputs: [{"kind":"TalosConfigPatch","name":"gpu","generation":3,"layer":"Pool"}]. Without a name it is that of the machine's
+	// TalosConfig. A patch counts as applied when it is in there with its present generation.
 	RunningInputsAnnotation = "bootstrap.ichor.maesh.dev/running-inputs"
 )

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,11 +175,20 @@ func (p *pass) count(ctx context.Context, applied []*findings, group inputs.Grou
 // runs are the generations of the patches that the machine's node runs, by name: what is noted down of the node, else what the machine
 // was given to boot from, once it has joined with it.
 func (p *pass) runs(ctx context.Context, owner metav1.Object) (map[string]int64, error) {
-	if text, ok := owner.GetAnnotations()[bootstrapv1.RunningInputsAnnotation]; ok {
-		return p.noted(text), nil
+	machine, ok := owner.(*clusterv1.Machine)
+
+	if text, noted := owner.GetAnnotations()[bootstrapv1.RunningInputsAnnotation]; noted {
+		found := p.noted(text)
+
+		// As on a data Secret, an input may be noted without its name, which is that of the machine's TalosConfig then.
+		if own, unnamed := found[""]; unnamed && ok {
+			found = maps.Clone(found)
+			found[machine.Spec.Bootstrap.ConfigRef.Name] = own
+		}
+
+		return found, nil
 	}
 
-	machine, ok := owner.(*clusterv1.Machine)
 	if !ok || !machine.Status.NodeRef.IsDefined() {
 		return nil, nil
 	}

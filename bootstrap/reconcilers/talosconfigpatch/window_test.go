@@ -290,4 +290,16 @@ func TestApplied(t *testing.T) {
 
 	join("w-0002", `[{"kind":"TalosConfigPatch","name":"a","generation":1,"layer":"Cluster"}]`)
 	w.Expect(applied()).To(BeEquivalentTo(2))
+
+	// One whose TalosConfig has the patch's name may be noted without it.
+	machine := &clusterv1.Machine{}
+	w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "w-0000"}, machine)).To(Succeed())
+	machine.Spec.Bootstrap.ConfigRef.Name = "a"
+	metav1.SetMetaDataAnnotation(&machine.ObjectMeta, bootstrapv1.RunningInputsAnnotation, `[{"kind":"TalosConfigPatch","generation":1,"layer":"Cluster"}]`)
+	w.Expect(w.client.Update(t.Context(), machine)).To(Succeed())
+
+	pass := &pass{Reconciler: w.r, running: map[string]map[string]int64{}}
+	running, err := pass.runs(t.Context(), machine)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(running).To(HaveKeyWithValue("a", BeEquivalentTo(1)))
 }
