@@ -9,8 +9,10 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -80,6 +82,66 @@ func TestPauseDuringARender(t *testing.T) {
 
 	w.change(owner, "c", func() { owner.Spec.Paused = nil })
 	w.ready("w-1")
+}
+
+// A machine and its TalosConfig that are made anew under their names while a config is rendered for them get one of their own: nothing is left that
+// belongs to those that are gone.
+func TestMadeAnewDuringARender(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.cluster()
+	w.create(unreported(registryYAML))
+	w.secret("registry", map[string]string{"password": registryPassword})
+
+	var first, second types.UID
+
+	traffic.before(w.sent("GET", "registry"), func() {
+		first = w.config("w-1").UID
+
+		w.delete(&clusterv1.Machine{}, "w-1")
+		w.Eventually(func() error {
+			return admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "w-1"}, &clusterv1.Machine{})
+		}).Should(MatchError(ContainSubstring("not found")), "its finalizers end")
+		w.Expect(client.IgnoreNotFound(admin.Delete(t.Context(), &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "w-1"}}))).To(Succeed())
+		w.machineOf("w-1")
+		second = w.config("w-1").UID
+
+		// Another TalosConfig of the cluster tells when the manager has seen the new one.
+		w.machineOf("other")
+		w.ready("other")
+	})
+
+	w.machineOf("w-1")
+
+	secret := w.ready("w-1")
+	w.Expect(first).NotTo(BeEmpty())
+	w.Expect(second).NotTo(Equal(first))
+	w.Expect(secret.OwnerReferences).To(ConsistOf(HaveField("UID", second)))
+}
+
+// A pool that is deleted while its config is rendered gets none.
+func TestPoolDeletedDuringARender(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.cluster()
+	w.create(unreported(registryYAML))
+	w.secret("registry", map[string]string{"password": registryPassword})
+	w.create(poolYAML)
+
+	traffic.before(w.sent("GET", "registry"), func() {
+		w.delete(&clusterv1.MachinePool{}, "pool")
+		w.delete(&bootstrapv1.TalosConfig{}, "pool")
+		w.machineOf("other")
+		w.ready("other")
+	})
+	w.ownedConfig("pool", "MachinePool", &clusterv1.MachinePool{})
+
+	w.Eventually(func() error {
+		return admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "other"}, &corev1.Secret{})
+	}).Should(Succeed())
+	w.none("pool")
+	w.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "pool"}, &bootstrapv1.TalosConfig{})).
+		To(MatchError(ContainSubstring("not found")), "nothing holds it")
 }
 
 // machineOf creates a Machine whose TalosConfig is its own from the start.

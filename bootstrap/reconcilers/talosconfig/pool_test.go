@@ -240,6 +240,50 @@ func TestPoolOfAnOlderIchor(t *testing.T) {
 	w.Eventually(w.events("pool")).Should(ContainElement("DataSecretUpdated"))
 }
 
+// Two managers of different builds make different configs of the same inputs, and of fields that only one of them knows. Beside one that writes its
+// own whenever it finds another, each change of an input is written once here, and the Secret is not written by turns.
+func TestPoolBesideAnotherBuild(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.cluster()
+	w.create(clusterConfigYAML)
+
+	secret := w.pool()
+
+	// other is what the other build writes.
+	other := func() {
+		value := "version: v1alpha1 # of another build, after " + secret.Annotations[bootstrapv1.RenderedHashAnnotation] + "\n"
+		hash := sha256.Sum256([]byte(value))
+
+		w.change(secret, "pool", func() {
+			secret.Data["value"] = []byte(value)
+			secret.Annotations[bootstrapv1.RenderedHashAnnotation] = hex.EncodeToString(hash[:])
+			secret.Annotations[bootstrapv1.InputsFingerprintAnnotation] = strings.Repeat("0", 64)
+		})
+	}
+
+	for _, change := range []func(){func() {}, func() { w.create(patchYAML) }} {
+		change()
+		w.Eventually(func() string {
+			w.get(secret, "pool")
+			return secret.Annotations[bootstrapv1.InputsFingerprintAnnotation]
+		}).ShouldNot(HavePrefix("0000"))
+		w.reconcileAgain("pool")
+
+		written := traffic.count(w.sent("PATCH", "pool"))
+		other()
+
+		version := secret.ResourceVersion
+
+		w.Eventually(func() string { return w.config("pool").Status.RenderedHash }).Should(
+			Equal(secret.Annotations[bootstrapv1.RenderedHashAnnotation]), "the status says what is there")
+		w.reconcileAgain("pool")
+		w.reconcileAgain("pool")
+		w.Expect(w.ready("pool").ResourceVersion).To(Equal(version))
+		w.Expect(traffic.count(w.sent("PATCH", "pool"))).To(Equal(written))
+	}
+}
+
 // What a pool's next instances need is told as long as it is at fault, also where the pool itself has not changed.
 func TestPoolTellsOfTheClustersSecrets(t *testing.T) {
 	w := newWorld(t)

@@ -46,6 +46,14 @@ func (c *refreshCache) get(config types.UID, current inputs.Fingerprint, secret 
 	return last.outcome, ok && last.inputs == current && last.secret == secret
 }
 
+// has says whether the same inputs have been looked at before, with the Secret as it was then.
+func (c *refreshCache) has(config types.UID, current inputs.Fingerprint) bool {
+	cached, _ := c.results.Get(config)
+	last, ok := cached.(refreshed)
+
+	return ok && last.inputs == current
+}
+
 func (c *refreshCache) set(config types.UID, current inputs.Fingerprint, secret *corev1.Secret, done outcome) {
 	c.results.Add(config, refreshed{current, inputs.ContentVersion(secret), done})
 }
@@ -83,7 +91,11 @@ func (r *Reconciler) refresh(ctx context.Context, seen observation, secret *core
 		return r.keepOld(seen, secret, current, in, err)
 	}
 
-	if !isRenderedFrom(secret, in.fingerprint) {
+	// Another manager has written what it makes of the same inputs, of which it may know more: the Secret would be written by turns for as long as
+	// both run. It has been looked at here before, so that each of them writes once for a change.
+	if !isRenderedFrom(secret, in.fingerprint) && isRendered(secret) && r.refreshed.has(seen.config.UID, current) {
+		ctrl.LoggerFrom(ctx).Info("Another manager has rendered the machine config from the same inputs, and is left alone", "Secret", klog.KObj(secret))
+	} else if !isRenderedFrom(secret, in.fingerprint) {
 		config, err := r.renderConfig(ctx, in)
 		if err != nil {
 			return r.keepOld(seen, secret, current, in, err)
@@ -103,10 +115,14 @@ func (r *Reconciler) refresh(ctx context.Context, seen observation, secret *core
 	return done, nil
 }
 
-// isRenderedFrom says whether the Secret has a config that was rendered from the inputs. A Secret without a value or a hash was damaged.
+// isRenderedFrom says whether the Secret has a config that was rendered from the inputs.
 func isRenderedFrom(secret *corev1.Secret, fingerprint string) bool {
-	return !isEmpty(secret) && descriptionOf(secret).hash != "" &&
-		fingerprint != "" && secret.Annotations[bootstrapv1.InputsFingerprintAnnotation] == fingerprint
+	return isRendered(secret) && fingerprint != "" && secret.Annotations[bootstrapv1.InputsFingerprintAnnotation] == fingerprint
+}
+
+// isRendered says whether the Secret has a config and says what that was rendered from. One without a value or a hash was damaged.
+func isRendered(secret *corev1.Secret) bool {
+	return !isEmpty(secret) && descriptionOf(secret).hash != "" && secret.Annotations[bootstrapv1.InputsFingerprintAnnotation] != ""
 }
 
 // update writes the config into the Secret, and returns the Secret as it is then. When it has the config already, only what that was rendered
