@@ -5,5 +5,7 @@
 //
 //	target.go   why an object targets no Cluster
 //	status.go   the Paused condition and the write of a status
+//	failing.go  what conditions say of looks that fail, and when
+//	retry.go    when they are tried again
 //	watches.go  which object wakes which
 package reporting

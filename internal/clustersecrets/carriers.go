@@ -23,6 +23,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // carrier names a Machine or MachinePool of the cluster that has bootstrap data or has joined, or a TalosConfig whose data
@@ -72,14 +73,14 @@ func (k *Keeper) dataCarrier(ctx context.Context, cluster *clusterv1.Cluster) (s
 func (k *Keeper) liveCarrier(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
 	list := metadataList(corev1.SchemeGroupVersion.WithKind(machineconfig.KindSecret))
 	if err := k.live.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
-		return "", fmt.Errorf("list Secrets: %w", err)
+		return "", &secrets.ReadError{Object: "Secrets", Err: err}
 	}
 
 	// The rights of the manager do not let it get one of them.
 	configs := sync.OnceValues(func() (sets.Set[types.UID], error) {
 		list := metadataList(bootstrapv1.GroupVersion.WithKind(machineconfig.KindTalosConfig))
 		if err := k.live.List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil {
-			return nil, fmt.Errorf("list TalosConfigs: %w", err)
+			return nil, &secrets.ReadError{Object: "TalosConfigs", Err: err}
 		}
 
 		found := sets.New[types.UID]()

@@ -18,6 +18,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // Keeper makes and keeps the Secrets of clusters. All reconcilers of a manager share one.
@@ -129,7 +130,7 @@ func get(ctx context.Context, from client.Reader, key client.ObjectKey) (*corev1
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("secret %s: read: %w", key.Name, err)
+		return nil, &secrets.ReadError{Object: "Secret " + key.Name, Err: err}
 	}
 
 	return secret, nil

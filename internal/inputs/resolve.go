@@ -4,7 +4,6 @@ package inputs
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +11,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // Live reads Secrets and ConfigMaps of one namespace, each at most once: all that is rendered with one Live sees one state of them. It is
@@ -80,7 +80,7 @@ func (l *Live) read(ctx context.Context, key machineconfig.ObjectKey, objects ma
 	if !ok {
 		object, err := l.get(ctx, key)
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("%s %s: read: %w", key.Kind, key.Name, err)
+			return &secrets.ReadError{Object: key.Kind + " " + key.Name, Err: err}
 		}
 
 		known = found{object, !apierrors.IsNotFound(err)}

@@ -100,6 +100,8 @@ func withoutWords(status metav1.Status) metav1.Status {
 		said.Message = "Conflict: it has been changed in the meantime"
 	case metav1.StatusReasonNotFound:
 		said.Message = "NotFound: it does not exist"
+	case metav1.StatusReasonForbidden:
+		said.Message = "Forbidden, by a quota or a policy or for want of a right of the manager; " + withheld
 	case metav1.StatusReasonUnknown:
 		said.Message = fmt.Sprintf("code %d; %s", said.Code, withheld)
 	default:

@@ -32,8 +32,8 @@ func TestWithoutWords(t *testing.T) {
 		want string
 		is   func(error) bool
 	}{
-		"a policy": {detailed, "Forbidden; the words of the answer are left out, since they may quote the Secret", apierrors.IsForbidden},
-		"wrapped":  {fmt.Errorf("%s: %w", value, detailed), "Forbidden; the words of the answer are left out, since they may quote the Secret", apierrors.IsForbidden},
+		"a policy": {detailed, "Forbidden, by a quota or a policy or for want of a right of the manager; the words of the answer are left out, since they may quote the Secret", apierrors.IsForbidden},
+		"wrapped":  {fmt.Errorf("%s: %w", value, detailed), "Forbidden, by a quota or a policy or for want of a right of the manager; the words of the answer are left out, since they may quote the Secret", apierrors.IsForbidden},
 		"a webhook that makes up a reason": {
 			of(metav1.Status{Status: metav1.StatusFailure, Code: 418, Reason: value, Message: value}),
 			"code 418; the words of the answer are left out, since they may quote the Secret", func(error) bool { return true },

@@ -114,6 +114,10 @@ const (
 	TalosConfigValidationFailedReason = "ValidationFailed"
 )
 
+// NotReadReason is the reason of every condition of a TalosClusterConfig or TalosConfigPatch while what it is judged by cannot be read: the
+// manager lacks a right, or the API server does not answer. It is unknown then.
+const NotReadReason = "NotRead"
+
 // TalosClusterConfig's Ready condition and its reasons.
 const (
 	// TalosClusterConfigReadyCondition is true when machines can be rendered with the object.
@@ -205,9 +209,10 @@ const (
 )
 
 // The Movable condition of TalosClusterConfig and TalosConfigPatch, and its reasons. An object that refers to no Secret or ConfigMap that
-// exists has none. It does not keep the object from being ready.
+// exists, and that can be created anew, has none. It does not keep the object from being ready.
 const (
-	// MovableCondition is true when `clusterctl move` takes along every Secret and ConfigMap that the object refers to.
+	// MovableCondition is true when `clusterctl move` takes along every Secret and ConfigMap that the object refers to. It is false, too, when a move
+	// fails at the object itself.
 	MovableCondition = "Movable"
 
 	// MovableReason is the reason when all of them have the label that a move goes by.
@@ -215,6 +220,10 @@ const (
 
 	// MovePausedReason is the reason when one has no label, and gets it when no Cluster is paused that the object applies to.
 	MovePausedReason = "ClusterPaused"
+
+	// MoveNotCreatableReason is the reason when the object itself could not be created anew, as a move and a restore do: it has something that was
+	// allowed when it was created, and is refused now.
+	MoveNotCreatableReason = "CannotBeCreated"
 
 	// MoveLabelRefusedReason is the reason when the API server does not let the manager set the label.
 	MoveLabelRefusedReason = "LabelRefused"

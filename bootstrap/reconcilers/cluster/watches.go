@@ -49,6 +49,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	log := ctrl.LoggerFrom(ctx).WithValues("controller", "clustersecrets")
 
 	carrier := reporting.WakeLater(forCarrier, carrierSettle)
+	retried := reporting.Retry(r)
 
 	_, err := capicontroller.NewControllerManagedBy(mgr, log).
 		For(&clusterv1.Cluster{}, builder.WithPredicates(clusterChanged())).
@@ -60,8 +61,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&bootstrapv1.TalosConfig{}, carrier, clustersecrets.CarrierChanged()).
 		Watches(&corev1.Secret{}, carrier, clustersecrets.CarrierChanged()).
 		WatchesRawSource(reporting.Metadata(r.Metadata, machineconfig.KindSecret, handler.EnqueueRequestsFromMapFunc(forUnlabelled), mgr)).
+		WatchesRawSource(retried.Source()).
 		WithOptions(options).
-		Build(ctx, r)
+		Build(ctx, retried)
 	if err != nil {
 		return fmt.Errorf("clustersecrets: build the controller: %w", err)
 	}

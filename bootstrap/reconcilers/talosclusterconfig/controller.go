@@ -55,6 +55,7 @@ type Reconciler struct {
 	WatchFilter string
 
 	objects, secrets *lru.Cache
+	failing          *reporting.Failing
 }
 
 const (
@@ -92,15 +93,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
 
-	found, err := r.judge(ctx, seen)
+	found, err := r.look(ctx, seen)
 	if err != nil {
-		return ctrl.Result{}, err
+		return r.unjudged(ctx, before, config, err)
 	}
 
+	r.failing.Passed(config.UID)
 	report(config, seen, found)
 
 	movable, labelErr := r.label(ctx, seen)
-	if movable != nil {
+	if movable = orNotCreatable(config, movable); movable != nil {
 		conditions.Set(config, *movable)
 	} else if labelErr == nil {
 		conditions.Delete(config, bootstrapv1.MovableCondition)
@@ -108,11 +110,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	// A label that cannot be set hides nothing of what is reported.
 	result, err := reporting.Write(ctx, r.Client, before, config)
-	if result.IsZero() && slices.ContainsFunc(found.bundles, func(finding bundleFinding) bool { return finding.again }) {
+	if result.IsZero() && (!found.notices.Empty() || slices.ContainsFunc(found.bundles, func(finding bundleFinding) bool { return finding.again })) {
 		result.RequeueAfter = lookAgain
 	}
 
 	return result, errors.Join(err, labelErr)
+}
+
+// look is judge with time left to say that it fails.
+func (r *Reconciler) look(ctx context.Context, seen observation) (judgement, error) {
+	ctx, cancel := reporting.WithTimeToTell(ctx)
+	defer cancel()
+
+	return r.judge(ctx, seen)
+}
+
+// unjudged reports that the Secrets could not be read, when it is time to say so. It is tried again.
+func (r *Reconciler) unjudged(ctx context.Context, before, config *bootstrapv1.TalosClusterConfig, fault error) (ctrl.Result, error) {
+	said := r.failing.Say(config.UID, fault)
+	if said == "" {
+		return ctrl.Result{}, fault
+	}
+
+	for _, conditionType := range []string{
+		bootstrapv1.RegistriesResolvedCondition, bootstrapv1.SecretsBundleAvailableCondition, bootstrapv1.TalosClusterConfigReadyCondition,
+	} {
+		conditions.Set(config, reporting.Condition(conditionType, metav1.ConditionUnknown, bootstrapv1.NotReadReason, said))
+	}
+
+	_, err := reporting.Write(ctx, r.Client, before, config)
+
+	return ctrl.Result{}, errors.Join(fault, err)
 }
 
 // label labels the Secrets that the TalosClusterConfig refers to, unless one of its Clusters is paused.

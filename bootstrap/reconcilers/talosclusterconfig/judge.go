@@ -15,6 +15,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
@@ -24,6 +25,9 @@ type judgement struct {
 
 	// bundles has what was found for each cluster whose secrets cannot be used, or are not there yet.
 	bundles []bundleFinding
+
+	// notices are of bundles that can be used.
+	notices prose.Findings
 }
 
 // objectJudgement is what was found in the object and the Secrets of its registries.
@@ -72,6 +76,15 @@ func (r *Reconciler) judge(ctx context.Context, seen observation) (judgement, er
 		}
 
 		found.bundles = append(found.bundles, findings...)
+
+		notice, err := r.Secrets.Notice(ctx, &seen.clusters[i])
+		if err != nil {
+			return found, err
+		}
+
+		if notice != "" {
+			found.notices.Add("Cluster "+seen.clusters[i].Name, notice)
+		}
 	}
 
 	return found, nil
@@ -178,7 +191,7 @@ func (r *Reconciler) reader(seen observation) secretReader {
 		}
 
 		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("secret %s: read: %w", name, err)
+			return nil, &secrets.ReadError{Object: "Secret " + name, Err: err}
 		}
 
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/prose"
+	"github.com/maesh-dev/ichor/internal/validation"
 )
 
 // report sets the conditions.
@@ -65,7 +66,22 @@ func bundleCondition(seen observation, found judgement) (condition metav1.Condit
 			reporting.NoCluster(seen.config.Spec.ClusterTargeting, seen.config.Namespace, seen.others)), ""
 	}
 
-	return of(metav1.ConditionTrue, bootstrapv1.SecretsBundleAvailableReason, ""), ""
+	return of(metav1.ConditionTrue, bootstrapv1.SecretsBundleAvailableReason, found.notices.String()), ""
+}
+
+// orNotCreatable is what is said of moves when the object itself can be created anew, and otherwise that it cannot.
+func orNotCreatable(config *bootstrapv1.TalosClusterConfig, movable *metav1.Condition) *metav1.Condition {
+	fault := validation.NotCreatable(config)
+	if fault == "" {
+		return movable
+	}
+
+	messages := []string{fault}
+	if movable != nil && movable.Status == metav1.ConditionFalse {
+		messages = append(messages, movable.Message)
+	}
+
+	return new(reporting.Condition(bootstrapv1.MovableCondition, metav1.ConditionFalse, bootstrapv1.MoveNotCreatableReason, prose.InOrder(messages)))
 }
 
 // readyCondition is false for what keeps machines from being rendered.

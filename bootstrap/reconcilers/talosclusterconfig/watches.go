@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
@@ -46,9 +47,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return errors.New("talosclusterconfig: Client, APIReader, Inputs, Metadata, Secrets and Labels must be set")
 	}
 
-	r.objects, r.secrets = lru.New(maxObjects), lru.New(maxClusters)
+	r.objects, r.secrets, r.failing = lru.New(maxObjects), lru.New(maxClusters), reporting.NewFailing(clock.RealClock{})
 	log := ctrl.LoggerFrom(ctx).WithValues("controller", "talosclusterconfig")
 	carrier := reporting.WakeLater(r.forCarrier, carrierSettle)
+	retried := reporting.Retry(r)
 
 	_, err := capicontroller.NewControllerManagedBy(mgr, log).
 		For(&bootstrapv1.TalosClusterConfig{}, builder.WithPredicates(predicate.Or(reporting.Own(), beganToSayNoCluster()))).
@@ -59,8 +61,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&bootstrapv1.TalosConfig{}, carrier, clustersecrets.CarrierChanged()).
 		Watches(&corev1.Secret{}, carrier, clustersecrets.CarrierChanged()).
 		WatchesRawSource(reporting.Metadata(r.Metadata, machineconfig.KindSecret, reporting.Wake(r.forSecret), mgr)).
+		WatchesRawSource(retried.Source()).
 		WithOptions(options).
-		Build(ctx, r)
+		Build(ctx, retried)
 	if err != nil {
 		return fmt.Errorf("talosclusterconfig: build the controller: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 )
@@ -61,6 +63,8 @@ type Reconciler struct {
 	deferrer  deferrer
 	refreshed *refreshCache
 
+	failing *reporting.Failing
+
 	// told is the terminal fault of each TalosConfig that has been logged, by UID.
 	told *lru.Cache
 }
@@ -92,8 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues(seen.logValues()...))
 	before := config.DeepCopy()
 
-	next := decide(seen)
-	done, fault := r.execute(ctx, seen, next)
+	next, done, fault := r.act(ctx, seen)
 
 	_, rendering := next.(render)
 	_, refreshing := next.(refresh)
@@ -102,8 +105,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 		recordFailure(done, fault)
 	}
 
-	if rendering {
-		done = notYet(config, done, fault)
+	done = r.explain(seen, next, done, fault)
+
+	if err := r.notice(ctx, seen, &done); err != nil {
+		return ctrl.Result{}, errors.Join(fault, err)
 	}
 
 	if err := r.report(ctx, before, config, done, fault); err != nil {
@@ -116,6 +121,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 	}
 
 	return ctrl.Result{}, r.tellOnce(ctx, config, fault)
+}
+
+// act decides and does, with time left to say what has failed. The step is nil when it could not be decided on.
+func (r *Reconciler) act(ctx context.Context, seen observation) (step, outcome, error) {
+	ctx, cancel := reporting.WithTimeToTell(ctx)
+	defer cancel()
+
+	var err error
+	if seen.secret, err = r.secret(ctx, seen.config); err != nil {
+		return nil, outcome{}, fmt.Errorf("observe: %w", err)
+	}
+
+	next := decide(seen)
+	done, err := r.execute(ctx, seen, next)
+
+	return next, done, err
+}
+
+// notice adds to a bundle that can be used what is to be known of it.
+func (r *Reconciler) notice(ctx context.Context, seen observation, done *outcome) (err error) {
+	if seen.cluster != nil && done.bundle.status == metav1.ConditionTrue {
+		done.bundle.message, err = r.Secrets.Notice(ctx, seen.cluster)
+	}
+
+	return err
 }
 
 // tellOnce returns an error for controller-runtime to log. A fault that a user must mend, and that is looked at again because of something

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
@@ -33,18 +32,4 @@ func (r *Reconciler) notCreated(ctx context.Context, secret *corev1.Secret, err 
 	}
 
 	return done, fault
-}
-
-// notYet reports, of a data Secret that was to be made, that it is not there, when nothing else says why: what the TalosConfig has waited for
-// has come, and must not be said to be missing for as long as something else fails. What failed is in the log alone: it may be something else
-// each time, and a status that followed would be one more write each time. What another manager has changed is looked at again at once.
-func notYet(config *bootstrapv1.TalosConfig, done outcome, err error) outcome {
-	if err == nil || apierrors.IsConflict(err) || done.dataSecret != (verdict{}) {
-		return done
-	}
-
-	done.dataSecret = bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason, fmt.Sprintf(
-		"Secret %s is not made yet: the last try failed, and the manager's log says of what; it is tried again", config.Name))
-
-	return done
 }

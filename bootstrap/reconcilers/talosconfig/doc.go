@@ -15,7 +15,9 @@
 //	describe.go  what the data Secret says of its config, so that a lost status comes back
 //	status.go    conditions and status
 //	events.go    events
+//	failing.go   what is said of steps that fail for nothing that a user has written
 //	watches.go   what wakes which TalosConfig
+//	targets.go   which TalosConfigs an object concerns that selects machines
 //
 // Once the Secret is written, a change of an input changes nothing for that Machine (the Secret of a MachinePool follows it), as Cluster API's contract demands: the
 // machine has booted, or may boot at any moment, from what is there.

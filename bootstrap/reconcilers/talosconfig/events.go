@@ -11,6 +11,7 @@ import (
 	"github.com/maesh-dev/ichor/bootstrap/metrics"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/prose"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // Reasons of events about a TalosConfig.
@@ -18,12 +19,14 @@ const (
 	eventDataSecretRecreated = "DataSecretRecreated"
 	eventDataSecretUpdated   = "DataSecretUpdated"
 	eventDataSecretClaimed   = "DataSecretClaimed"
+	eventStatusRefused       = "StatusRefused"
 )
 
 // Actions of events.
 const (
 	actionRender = "Render"
 	actionClaim  = "Claim"
+	actionReport = "Report"
 )
 
 // recordCreated tells of a Secret that was there before. That of a new machine is no event: there would be one for each, which says nothing
@@ -82,4 +85,20 @@ func (r *Reconciler) recordFault(before, config *bootstrapv1.TalosConfig) {
 
 		r.Recorder.Eventf(config, nil, corev1.EventTypeWarning, now.Reason, actionRender, "%s", prose.Shorten(now.Message))
 	}
+}
+
+// unwritten is how it is remembered that a status cannot be written.
+func unwritten(config *bootstrapv1.TalosConfig) string { return "status of " + string(config.UID) }
+
+// recordUnwritten tells, once, that the API server refuses the status, which cannot say so itself. Cluster API waits for it.
+func (r *Reconciler) recordUnwritten(config *bootstrapv1.TalosConfig, err error) {
+	answer := secrets.AnswerOf(err)
+	if last, ok := r.told.Get(unwritten(config)); ok && last == answer {
+		return
+	}
+
+	r.told.Add(unwritten(config), answer)
+	r.Recorder.Eventf(config, nil, corev1.EventTypeWarning, eventStatusRefused, actionReport,
+		"The API server refuses that the manager writes the TalosConfig's status (%s), which Cluster API waits for: give its "+
+			"ServiceAccount the rights back that it was installed with, or lift the policy that forbids it; it is tried again", answer)
 }

@@ -203,7 +203,7 @@ func (r *Reconciler) meet(ctx context.Context, seen observation) (outcome, error
 	secret := &corev1.Secret{}
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(seen.config), secret); err != nil {
 		// Deleted again: the next try creates it.
-		return outcome{}, fmt.Errorf("secret %s: read: %w", seen.config.Name, err)
+		return outcome{}, &secrets.ReadError{Object: "Secret " + seen.config.Name, Err: err}
 	}
 
 	seen.secret = secret

@@ -19,6 +19,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // observation is what is known before anything is decided. All of it comes from the cache, but for a Secret that the cache does not select.
@@ -31,7 +32,7 @@ type observation struct {
 	// cluster is nil while the Cluster does not exist.
 	cluster *clusterv1.Cluster
 
-	// secret is the Secret with the TalosConfig's name, nil when there is none.
+	// secret is the Secret with the TalosConfig's name, nil when there is none. It is looked for last: see act.
 	secret *corev1.Secret
 }
 
@@ -84,9 +85,7 @@ func (r *Reconciler) observe(ctx context.Context, config *bootstrapv1.TalosConfi
 		}
 	}
 
-	seen.secret, err = r.secret(ctx, config)
-
-	return seen, err
+	return seen, nil
 }
 
 // secret returns the Secret with the TalosConfig's name, or nil. One without the label is in no cache but that of metadata, and is read live.
@@ -113,7 +112,7 @@ func (r *Reconciler) secret(ctx context.Context, config *bootstrapv1.TalosConfig
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("secret %s: read: %w", config.Name, err)
+		return nil, &secrets.ReadError{Object: "Secret " + config.Name, Err: err}
 	}
 
 	return secret, nil

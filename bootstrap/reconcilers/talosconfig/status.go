@@ -22,6 +22,7 @@ import (
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/prose"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // summarized are the conditions that make up Ready. The bundle's is left out until the bundle has been looked at.
@@ -208,6 +209,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, before, config *bootstrapv
 
 	switch {
 	case err == nil:
+		r.told.Remove(unwritten(config))
 		r.deferrer.DeferNextReconcileUntilCacheUpToDate(config, configKind, config.ResourceVersion)
 
 		return nil
@@ -218,6 +220,8 @@ func (r *Reconciler) patchStatus(ctx context.Context, before, config *bootstrapv
 		return nil
 	case apierrors.IsNotFound(err):
 		return nil
+	case secrets.IsRefusal(err):
+		r.recordUnwritten(config, err)
 	}
 
 	return fmt.Errorf("patch the status: %w", err)

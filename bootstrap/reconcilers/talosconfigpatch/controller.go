@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
@@ -55,6 +56,7 @@ type Reconciler struct {
 	// WatchFilter is the value of the watch-filter label on the TalosConfigPatches to report on. Empty: all.
 	WatchFilter string
 
+	failing *reporting.Failing
 	judged  *lru.Cache
 	windows windows
 
@@ -84,10 +86,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reporting.Write(ctx, r.Client, before, patch)
 	}
 
-	surveyed, wait, err := r.survey(ctx, patch)
-	if err != nil || wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, err
+	surveyed, wait, err := r.look(ctx, patch)
+	if err != nil {
+		return r.unjudged(ctx, before, patch, err)
 	}
+
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+
+	r.failing.Passed(patch.UID)
 
 	clusters := &clusterv1.ClusterList{}
 	if err := r.Client.List(ctx, clusters, client.InNamespace(patch.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -108,6 +116,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result, err := reporting.Write(ctx, r.Client, before, patch)
 
 	return result, errors.Join(err, labelErr)
+}
+
+// look is survey with time left to say that it fails.
+func (r *Reconciler) look(ctx context.Context, patch *bootstrapv1.TalosConfigPatch) (*survey, time.Duration, error) {
+	ctx, cancel := reporting.WithTimeToTell(ctx)
+	defer cancel()
+
+	return r.survey(ctx, patch)
+}
+
+// unjudged reports that what the machines' configs are rendered from could not be read, when it is time to say so. It is tried again.
+func (r *Reconciler) unjudged(ctx context.Context, before, patch *bootstrapv1.TalosConfigPatch, fault error) (ctrl.Result, error) {
+	said := r.failing.Say(patch.UID, fault)
+	if said == "" {
+		return ctrl.Result{}, fault
+	}
+
+	for _, conditionType := range []string{
+		bootstrapv1.TalosConfigPatchValidCondition, bootstrapv1.TalosConfigPatchEffectiveCondition, bootstrapv1.TalosConfigPatchReadyCondition,
+	} {
+		conditions.Set(patch, reporting.Condition(conditionType, metav1.ConditionUnknown, bootstrapv1.NotReadReason, said))
+	}
+
+	_, err := reporting.Write(ctx, r.Client, before, patch)
+
+	return ctrl.Result{}, errors.Join(fault, err)
 }
 
 // pausedClusters are the Clusters that are paused and to which the patch applies, by its targeting or by reference.

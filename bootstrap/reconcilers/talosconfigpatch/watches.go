@@ -37,10 +37,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 
 	r.judged, r.windows, r.bundles = lru.New(maxJudged), newWindows(), map[string]*secrets.Bundle{}
+	r.failing = reporting.NewFailing(r.Clock)
 	log := ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfigpatch")
 	// A little later than a survey may be made: one that a patch's own change has caused is not too young then.
 	later := r.Settle + r.Settle/ownShare
 	all := reporting.WakeLater(r.all, later)
+	retried := reporting.Retry(r)
 	metadata := func(kind string) source.Source {
 		return reporting.Metadata(r.Metadata, kind, reporting.WakeLater(r.forReferenced(kind), later), mgr)
 	}
@@ -57,8 +59,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&corev1.Secret{}, all, pinChanged()).
 		WatchesRawSource(metadata(machineconfig.KindSecret)).
 		WatchesRawSource(metadata(machineconfig.KindConfigMap)).
+		WatchesRawSource(retried.Source()).
 		WithOptions(options).
-		Build(ctx, r)
+		Build(ctx, retried)
 	if err != nil {
 		return fmt.Errorf("talosconfigpatch: build the controller: %w", err)
 	}
