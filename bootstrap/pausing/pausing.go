@@ -24,6 +24,11 @@ func Ensure(ctx context.Context, c client.Client, cluster *clusterv1.Cluster, ob
 	noting := &notingClient{Client: c}
 
 	isPaused, changed, err := paused.EnsurePausedCondition(ctx, noting, cluster, object)
+	if err != nil && noting.fault != nil {
+		// Cluster API's error is an aggregate, through which nobody sees what the API server has answered.
+		err = fmt.Errorf("set the condition %s: %w", clusterv1.PausedCondition, noting.fault)
+	}
+
 	if err != nil || !isPaused || *observed == object.GetGeneration() {
 		return isPaused || changed, noting.version, err
 	}
@@ -48,6 +53,9 @@ type notingClient struct {
 	client.Client
 
 	version string
+
+	// fault is the last answer that was none.
+	fault error
 }
 
 // Status is the writer that notes.
@@ -64,7 +72,7 @@ type notingWriter struct {
 // Patch patches and notes.
 func (w notingWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	err := w.SubResourceWriter.Patch(ctx, object, patch, options...)
-	if err == nil {
+	if w.client.fault = err; err == nil {
 		w.client.version = object.GetResourceVersion()
 	}
 
