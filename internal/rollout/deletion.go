@@ -25,14 +25,9 @@ func (p *planner) deletion() *Decision {
 		return wait(controlplanev1.PlanWaitingForWorkersReason, "The control plane serves until the workers are gone: %s", prose.Names(p.Workers))
 	}
 
-	var hooked, undeleted []string
+	hooked := p.hooked()
 
-	// What has lost its owner, as with --cascade=orphan, and has our hook is nobody else's to let go.
-	for i := range p.Machines {
-		if m := &p.Machines[i]; m.Hook && (m.Ours || m.Orphan) {
-			hooked = append(hooked, m.Name)
-		}
-	}
+	var undeleted []string
 
 	for _, m := range p.ours {
 		if m.Deletion == nil {
@@ -54,6 +49,19 @@ func (p *planner) deletion() *Decision {
 	default:
 		return do(ReleaseControlPlane{}, controlplanev1.PlanDeletingReason, "No Machine of the control plane is left")
 	}
+}
+
+// hooked are the Machines that have our hook. What has lost its owner, as with --cascade=orphan, is nobody else's to let go.
+func (p *planner) hooked() []string {
+	var out []string
+
+	for i := range p.Machines {
+		if m := &p.Machines[i]; m.Hook && (m.Ours || m.Orphan) {
+			out = append(out, m.Name)
+		}
+	}
+
+	return out
 }
 
 // beforeInfrastructure is true as long as Cluster API has not begun to delete what the Machine runs on.

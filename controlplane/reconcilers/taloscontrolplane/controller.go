@@ -110,9 +110,12 @@ const conflictPause = time.Second
 // Reconcile brings one control plane a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if r.guard != nil {
-		if behind, err := r.guard.behind(ctx, req.NamespacedName); err != nil {
+		behind, err := r.guard.behind(ctx, req.NamespacedName)
+		if err != nil {
 			return ctrl.Result{}, err
-		} else if behind {
+		}
+
+		if behind {
 			return ctrl.Result{RequeueAfter: guardPause}, nil
 		}
 	}
