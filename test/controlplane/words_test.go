@@ -187,7 +187,7 @@ func playAll(t *testing.T, all map[string]*scenario, played map[string]situation
 }
 
 // A node that accepts connections and says nothing does not keep anybody from hearing of the others, nor of other control planes. How
-// little it costs them is measured by TestOneOfTenIsABlackHole of package internal/talos, on a machine that has nothing else to do.
+// little it costs them is measured by TestThreeOfTenAreBlackHoles of package internal/talos, on a machine that has nothing else to do.
 func TestBlackHoleDelaysNobody(t *testing.T) {
 	onlyLong(t)
 
