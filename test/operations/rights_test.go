@@ -137,6 +137,8 @@ func TestRightsTakenAway(t *testing.T) {
 	w.withoutReads()
 	w.withoutCreates()
 	w.withoutPatches()
+	w.withoutStatus()
+	w.withoutTheRest()
 
 	after := &corev1.Secret{}
 	w.get(after, "w-1")
@@ -195,6 +197,35 @@ func (w *tenant) withoutPatches() {
 	give()
 	w.Eventually(func() string { return string(w.ready("pool").Data["value"]) }).WithTimeout(goesOn).Should(ContainSubstring("hunter4-hunter4"))
 	isReady(w, &bootstrapv1.TalosConfig{}, "pool")
+}
+
+func (w *tenant) withoutStatus() {
+	give := w.take("talosconfigs/status", "patch")
+	w.machine("w-4")
+	w.Eventually(func() map[string]int32 { return eventsOf(w) }).Should(HaveKeyWithValue("TalosConfig w-4: Warning StatusRefused", BeEquivalentTo(1)))
+
+	config := &bootstrapv1.TalosConfig{}
+	w.get(config, "w-4")
+	w.Expect(config.Status.Conditions).To(BeEmpty())
+	give()
+	isReady(w, config, "w-4")
+	w.Expect(eventsOf(w)).To(HaveKeyWithValue("TalosConfig w-4: Warning StatusRefused", BeEquivalentTo(1)), "it is told once")
+}
+
+// withoutTheRest takes what no machine waits for.
+func (w *tenant) withoutTheRest() {
+	give := w.take("events", "create", "patch")
+	w.machine("w-5")
+	w.ready("w-5")
+	give()
+
+	// What is watched stays so until the watch ends; a manager that is started then does not begin to work.
+	give = w.take("secrets", "list", "watch")
+	w.machine("w-6")
+	w.ready("w-6")
+	give()
+	w.secret("registry", map[string]string{"password": "hunter6-hunter6"})
+	w.Eventually(func() string { return string(w.ready("pool").Data["value"]) }).WithTimeout(goesOn).Should(ContainSubstring("hunter6-hunter6"))
 }
 
 // A leader that may not renew its lease ends itself, and says why; the next one leads.
