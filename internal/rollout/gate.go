@@ -31,7 +31,7 @@ var creation = []gate{
 	{"A topology that is about to say another version would have the machine replaced at once.", topologySettled},
 	{"One machine at a time: none is made while one goes, unless it is the last, which goes only when another is there.", nobodyLeaves},
 	{"An operation in place takes a node away for a while: no member joins meanwhile.", nothingOperates},
-	{"Every machine is up and well before another is made; to replace an unhealthy one it is enough that one is well.", othersWell},
+	{"Every machine is up and well before another is made; to replace an unhealthy one it is enough that one has a whole Kubernetes control plane.", othersWell},
 	{"A member that never starts must not cost the quorum, and etcd takes none in before every voter is well.", memberMayJoin},
 }
 
@@ -162,30 +162,31 @@ func (p *planner) operates(beside *Machine) *Decision {
 	return nil
 }
 
-// othersWell wants every machine well but the one that goes. While an unhealthy machine is being replaced, one that is well is enough:
-// otherwise two faults at a time could never be mended.
+// othersWell wants every machine well but the one that goes. While an unhealthy machine is being replaced, one that has a whole Kubernetes
+// control plane is enough, as it was for the deletion of that machine: otherwise two faults at a time could never be mended. Whether a member
+// may join is for etcd to say.
 func othersWell(p *planner, m *Machine) *Decision {
 	var unwell []string
 
-	well, reason := 0, controlplanev1.PlanWaitingForMachineReason
+	serve, reason := false, controlplanev1.PlanWaitingForMachineReason
 
 	for _, other := range p.ours {
 		if other == m {
 			continue
 		}
 
-		if complaint := p.complaint(other); complaint != "" {
+		serve = serve || other.componentsWell()
+
+		if complaint := p.complaint(other, other.needs()); complaint != "" {
 			unwell = append(unwell, complaint)
 
 			if other.NodeName != "" {
 				reason = controlplanev1.PlanMachineUnhealthyReason
 			}
-		} else {
-			well++
 		}
 	}
 
-	if len(unwell) == 0 || (m == nil && p.replaces() != nil && well > 0) {
+	if len(unwell) == 0 || (m == nil && p.replaces() != nil && serve) {
 		return nil
 	}
 
@@ -227,9 +228,20 @@ func (m *Machine) well() bool {
 	return m.NodeName != "" && !slices.ContainsFunc(required, func(name string) bool { return !m.says(name) })
 }
 
-// complaint says what is not well with a machine; empty when it is. Conditions of which the same is said, as of all when a node does not
-// answer, are named together.
-func (p *planner) complaint(m *Machine) string {
+// needs are the conditions that must be true of a machine while another is made or goes. TalosHealthy is not among them for one that goes, or
+// that is not as the spec wants it: what ails its Talos is what those in its place may be without, and if they had to wait for that, a fault
+// of a spec that is mended could never be mended on machines. A node on its way down is another matter: it takes its etcd member with it.
+func (m *Machine) needs() []string {
+	if m.Steady && (m.Deletion != nil || len(m.Differences) > 0) {
+		return ofKubernetesAndEtcd
+	}
+
+	return required
+}
+
+// complaint says which of some conditions are not true of a machine; empty when all are, and it has a Node. Conditions of which the same is
+// said, as of all when a node does not answer, are named together.
+func (p *planner) complaint(m *Machine, needs []string) string {
 	if m.NodeName == "" {
 		return joined(fmt.Sprintf("Machine %s has no Node yet", m.Name), p.notJoined(m))
 	}
@@ -241,7 +253,7 @@ func (p *planner) complaint(m *Machine) string {
 
 	var all []saying
 
-	for _, name := range required {
+	for _, name := range needs {
 		what := ""
 
 		switch c := meta.FindStatusCondition(m.Conditions, name); {
@@ -316,5 +328,5 @@ func (m *Machine) says(condition string) bool {
 
 // componentsWell is true when the machine has a whole Kubernetes control plane.
 func (m *Machine) componentsWell() bool {
-	return m.NodeName != "" && !slices.ContainsFunc(required[:3], func(name string) bool { return !m.says(name) })
+	return m.NodeName != "" && !slices.ContainsFunc(ofKubernetes, func(name string) bool { return !m.says(name) })
 }

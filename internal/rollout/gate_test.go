@@ -73,12 +73,23 @@ var gateCases = map[string]map[string]gateCase{
 			*s = settled(1)
 			leaving(s, 0, stages[3])
 		}, ""},
-		"An operation in place takes a node away for a while: no member joins meanwhile.":                                 {operate, controlplanev1.PlanOperationRunningReason},
-		"Every machine is up and well before another is made; to replace an unhealthy one it is enough that one is well.": {unwell, controlplanev1.PlanMachineUnhealthyReason},
-		"Every machine is up and well before another is made; to replace an unhealthy one it is enough that one is well. | for one that is gone": {func(s *rollout.Snapshot) {
+		"An operation in place takes a node away for a while: no member joins meanwhile.":                                                              {operate, controlplanev1.PlanOperationRunningReason},
+		"Every machine is up and well before another is made; to replace an unhealthy one it is enough that one has a whole Kubernetes control plane.": {unwell, controlplanev1.PlanMachineUnhealthyReason},
+		"Every machine is up and well before another is made; to replace an unhealthy one it is enough that one has a whole Kubernetes control plane. | for one that is gone": {func(s *rollout.Snapshot) {
 			unwell(s)
 			s.ControlPlane.Remediation = &rollout.RemediationRecord{Machine: "gone"}
 		}, ""},
+		"Every machine is up and well before another is made; to replace an unhealthy one it is enough that one has a whole Kubernetes control plane. | the Talos of none is well": {func(s *rollout.Snapshot) {
+			ails(s, 0, 1, 2, 3, 4)
+			s.ControlPlane.Remediation = &rollout.RemediationRecord{Machine: "gone"}
+		}, ""},
+		"Every machine is up and well before another is made; to replace an unhealthy one it is enough that one has a whole Kubernetes control plane. | none has one": {func(s *rollout.Snapshot) {
+			for i := range s.Machines {
+				s.Machines[i].Conditions = unknown
+			}
+
+			s.ControlPlane.Remediation = &rollout.RemediationRecord{Machine: "gone"}
+		}, controlplanev1.PlanMachineUnhealthyReason},
 		"A member that never starts must not cost the quorum, and etcd takes none in before every voter is well.": {silent(1), controlplanev1.PlanEtcdQuorumAtRiskReason},
 	}),
 	"removal": {

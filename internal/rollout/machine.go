@@ -20,7 +20,7 @@ import (
 )
 
 // MachineOf is what the stored objects say of a machine. Left to the observer are Operation, LeaveFailed, ForwardFailed,
-// BootstrapCalled and Etcd.
+// BootstrapCalled, Steady and Etcd.
 // controlPlane is the UID of the TalosControlPlane.
 //
 // An annotation of ours that cannot be read is an error: it holds what a decision may need, and a person has changed it.

@@ -81,6 +81,8 @@ type node struct {
 	startFails        bool // it answers Bootstrap, and nothing comes of it
 	starting          int  // ticks until the etcd that was bootstrapped has data
 	ill               int  // ticks since it was last well
+	ails              bool // its Talos is not well, and etcd and Kubernetes are
+	suffers           bool // a MachineHealthCheck wants one that ails replaced
 
 	// earlier is what it said before the last tick. It is gone once something has been done.
 	earlier *etcd.View

@@ -290,7 +290,7 @@ func (p *planner) comeUp() *Decision {
 	}
 
 	for _, m := range p.live {
-		switch complaint := p.complaint(m); {
+		switch complaint := p.complaint(m, required); {
 		case complaint == "":
 		case m.NodeName == "":
 			return wait(controlplanev1.PlanWaitingForMachineReason, "%s", complaint)

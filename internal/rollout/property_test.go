@@ -236,7 +236,7 @@ func (w *world) event(h *history) {
 
 	n := w.nodes[rng.IntN(len(w.nodes))]
 
-	switch rng.IntN(18) {
+	switch rng.IntN(22) {
 	case 0, 1:
 		if n.up && w.spare(n) {
 			h.add("%s dies", n.Name)
@@ -288,6 +288,18 @@ func (w *world) event(h *history) {
 			h.add("%s never comes up", n.Name)
 			w.kill(n)
 		}
+	case 16, 17:
+		n.ails = !n.ails
+		h.add("the Talos of %s ails: %t", n.Name, n.ails)
+	case 18:
+		h.add("the Talos of all machines ails")
+
+		for _, n := range w.nodes {
+			n.ails = true
+		}
+	case 19:
+		n.suffers = !n.suffers
+		h.add("a MachineHealthCheck looks at the Talos of %s: %t", n.Name, n.suffers)
 	default:
 		if n.up && n.stage == 0 && n.joined && !w.busy(nil) && w.spare(n) {
 			n.Operation = "upgrade to Talos v1.14.1"
@@ -296,7 +308,7 @@ func (w *world) event(h *history) {
 	}
 }
 
-// heal ends what people and networks can end.
+// heal ends what people and networks can end. What ails machines a user mends in the spec: those that are made of it are well.
 func (w *world) heal(h *history) {
 	h.add("everything is mended that can be")
 
@@ -304,6 +316,10 @@ func (w *world) heal(h *history) {
 
 	for _, n := range w.nodes {
 		n.reachable = true
+
+		if n.ails {
+			w.template = "mended"
+		}
 	}
 }
 

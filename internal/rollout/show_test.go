@@ -3,6 +3,8 @@
 package rollout_test
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -59,7 +61,7 @@ func (w *world) show(n *node) rollout.Machine {
 		m.Deletion = &rollout.Deletion{Since: n.Deletion.Since, Stage: stages[n.stage], AtHook: n.stage == atHook}
 	}
 
-	m.Conditions = w.conditions(n)
+	m.Conditions, m.Steady = w.conditions(n), n.up && n.reachable
 
 	switch {
 	case len(n.Addresses) == 0:
@@ -158,6 +160,14 @@ var (
 	well    = conditionsOf(metav1.ConditionTrue, "")
 	unknown = conditionsOf(metav1.ConditionUnknown, "Node does not answer")
 
+	// Etcd and the Kubernetes control plane are well, and something else of Talos is not.
+	ailing = append(conditionsOf(metav1.ConditionTrue, "")[:4:4], metav1.Condition{
+		Type: controlplanev1.MachineTalosHealthyCondition, Status: metav1.ConditionFalse, Reason: "Model", Message: "It waits for what it does not have",
+	})
+
+	// So it is, and a MachineHealthCheck has lost patience.
+	given = append(slices.Clone(ailing), lost[5:]...)
+
 	// A MachineHealthCheck has lost patience.
 	lost = append(conditionsOf(metav1.ConditionUnknown, "Node does not answer"),
 		metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse},
@@ -172,6 +182,10 @@ func (w *world) conditions(n *node) []metav1.Condition {
 		return lost
 	case !n.up || !n.reachable || n.NodeName == "" || w.memberBy(n.member) == nil:
 		return unknown
+	case n.ails && n.suffers:
+		return given
+	case n.ails:
+		return ailing
 	default:
 		return well
 	}

@@ -106,6 +106,11 @@ var situations = map[string]func(*rollout.Snapshot){
 	"its etcd reports an error that is no alarm": func(s *rollout.Snapshot) {
 		s.Machines[2].Etcd.Errors = []string{"etcdserver: some day's new error"}
 	},
+	"its Talos waits for what it does not have": func(s *rollout.Snapshot) { ails(s, 2) },
+	"its Talos waits for what it does not have, and the spec is another by now": func(s *rollout.Snapshot) {
+		ails(s, 2)
+		outdated(s, 2)
+	},
 	"its clock is wrong": unanswered("the node takes our certificate for not valid yet or expired: its clock and ours differ"),
 	"its node is slow":   unanswered("connected, and no answer within 10s"),
 	"its member is far behind": func(s *rollout.Snapshot) {

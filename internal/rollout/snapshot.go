@@ -134,6 +134,9 @@ type Machine struct {
 	// BootstrapCalled is when its node was last asked to bootstrap etcd and may have begun, as far as the observer remembers. Zero: never.
 	BootstrapCalled time.Time
 
+	// Steady is true when its node says that it boots or runs, and not that it is on its way down.
+	Steady bool
+
 	// Etcd is what its node says of etcd.
 	Etcd etcd.View
 }
@@ -171,6 +174,12 @@ var required = []string{
 	controlplanev1.MachineEtcdMemberHealthyCondition,
 	controlplanev1.MachineTalosHealthyCondition,
 }
+
+// Of those, the first three are about a whole Kubernetes control plane, and the first four about that and etcd.
+var (
+	ofKubernetes        = required[:3]
+	ofKubernetesAndEtcd = required[:4]
+)
 
 // ShowsAPIServer is true for a machine with a Node, which Cluster API finds through the Kubernetes API server only. One that goes and that
 // nothing of ours keeps any more shows nothing: it was let go because no API server had answered, and what answers while it goes, goes with it.

@@ -73,6 +73,13 @@ func outdated(s *rollout.Snapshot, machines ...int) {
 	}
 }
 
+// ails has something be wrong with the Talos of machines, and nothing with etcd and Kubernetes.
+func ails(s *rollout.Snapshot, machines ...int) {
+	for _, i := range machines {
+		s.Machines[i].Conditions = ailing
+	}
+}
+
 // strange makes a machine one whose node says that it has no etcd data, and of which nothing is noted down.
 func strange(s *rollout.Snapshot, i int) {
 	m := &s.Machines[i]
@@ -388,6 +395,76 @@ func TestPlan(t *testing.T) {
 				s.Machines[1].Conditions = s.Machines[1].Conditions[:5]
 			},
 			decision{rollout.DeleteMachine{Machine: "cp02"}, controlplanev1.PlanRollingOutReason},
+		},
+		"the only one outdated, and its Talos not well": {
+			1, func(s *rollout.Snapshot) {
+				outdated(s, 0)
+				ails(s, 0)
+			},
+			decision{rollout.CreateMachine{}, controlplanev1.PlanRollingOutReason},
+		},
+		"the only one goes, and its Talos is not well": {
+			1, func(s *rollout.Snapshot) {
+				leaving(s, 0, stages[3])
+				ails(s, 0)
+			},
+			decision{rollout.CreateMachine{}, controlplanev1.PlanScalingUpReason},
+		},
+		"all outdated, and the Talos of none is well": {
+			3, func(s *rollout.Snapshot) {
+				outdated(s, 0, 1, 2)
+				ails(s, 0, 1, 2)
+			},
+			decision{rollout.CreateMachine{}, controlplanev1.PlanRollingOutReason},
+		},
+		"all outdated, the Talos of none is well, and one machine fewer at a time": {
+			3, func(s *rollout.Snapshot) {
+				outdated(s, 0, 1, 2)
+				ails(s, 0, 1, 2)
+
+				s.ControlPlane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = new(int32)
+			},
+			decision{rollout.DeleteMachine{Machine: "cp01"}, controlplanev1.PlanRollingOutReason},
+		},
+		"all outdated, the Talos of none is well, and one is on its way down": {
+			3, func(s *rollout.Snapshot) {
+				outdated(s, 0, 1, 2)
+				ails(s, 0, 1, 2)
+
+				s.Machines[1].Steady = false
+			},
+			wait(controlplanev1.PlanMachineUnhealthyReason),
+		},
+		"outdated, and the Talos of one that is not is not well": {
+			3, func(s *rollout.Snapshot) {
+				outdated(s, 0, 1)
+				ails(s, 2)
+			},
+			wait(controlplanev1.PlanMachineUnhealthyReason),
+		},
+		"all outdated, and the scheduler of one is not well": {
+			3, func(s *rollout.Snapshot) {
+				outdated(s, 0, 1, 2)
+
+				s.Machines[1].Conditions = slices.Clone(s.Machines[1].Conditions)
+				s.Machines[1].Conditions[2].Status = metav1.ConditionFalse
+			},
+			decision{rollout.DeleteMachine{Machine: "cp02"}, controlplanev1.PlanRollingOutReason},
+		},
+		"too few, and the Talos of one is not well": {
+			3, func(s *rollout.Snapshot) {
+				s.ControlPlane.Spec.Replicas = ptr.To[int32](5)
+				ails(s, 1)
+			},
+			wait(controlplanev1.PlanMachineUnhealthyReason),
+		},
+		"one was ill and is gone, and the Talos of none is well": {
+			3, func(s *rollout.Snapshot) {
+				s.ControlPlane.Spec.Replicas = ptr.To[int32](5)
+				s.ControlPlane.Remediation = &rollout.RemediationRecord{Machine: "gone"}
+				ails(s, 0, 1, 2)
+			},
+			decision{rollout.CreateMachine{Remediation: &rollout.RemediationRecord{Machine: "gone"}}, controlplanev1.PlanRemediatingReason},
 		},
 		"outdated, and another is not well": {
 			3, func(s *rollout.Snapshot) {

@@ -80,6 +80,14 @@ type Service struct {
 // Running is true when the service runs, healthy or not.
 func (s Service) Running() bool { return s.State == serviceRunning }
 
+// Required is true for the services without which a node is none of Kubernetes. Others, those of extensions above all, may wait for what the
+// machine does not have, such as the device of a guest agent; Talos takes a node for ready beside them once it has booted. Source: Talos,
+// internal/app/machined/pkg/controllers/runtime, MachineStatusController; the two that run containers are not in its list, and nothing runs
+// without them.
+func (s Service) Required() bool { return slices.Contains(requiredServices, s.ID) }
+
+var requiredServices = []string{"apid", "containerd", "cri", etcdService, "kubelet", "machined", "trustd"}
+
 // Problem says what is wrong with the service; empty when nothing is.
 func (s Service) Problem() string {
 	switch {

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,6 +78,8 @@ type boot struct {
 	pods map[string]pod
 	// seen is the Node as the kubelet's stand-in saw it last.
 	seen *k8s.NodeStatusSpec
+	// started is true when the boot has nothing left to do but to wait for the services.
+	started bool
 	// reported is the machine's status as the events told it last.
 	reported *machine.MachineStatusEvent
 
@@ -314,10 +317,24 @@ func (n *Node) prepareEtcd(config *nodeConfig) error {
 }
 
 // booted ends the sequence of the boot, unless another has begun. It ends when all services are up: a control-plane node is
-// booting for as long as it waits for its etcd to be bootstrapped. Source: Talos, v1alpha1 sequencer, StartAllServices.
+// booting for as long as it waits for its etcd to be bootstrapped, and any node while the service of an extension waits. That a real one
+// reboots after BootTimeout, an hour and ten minutes, is not played. Source: Talos, v1alpha1 sequencer, StartAllServices; its issue 14373.
 func (b *boot) booted() {
 	b.mu.Lock()
-	booting := b.stage == runtimeres.MachineStageBooting
+	b.started = true
+	b.mu.Unlock()
+	b.seeBooted()
+}
+
+// seeBooted ends it once all services are up that it has started.
+func (b *boot) seeBooted() {
+	for _, s := range b.services() {
+		if !s.running && s.state != "Finished" {
+			return
+		}
+	}
+	b.mu.Lock()
+	booting := b.started && b.stage == runtimeres.MachineStageBooting
 	if booting {
 		b.stage = runtimeres.MachineStageRunning
 	}
@@ -391,9 +408,9 @@ func (b *boot) unmet() []runtimeres.UnmetCondition {
 	var down []string
 	for _, service := range b.services() {
 		switch {
-		case !service.running:
+		case !service.running && slices.Contains(requiredServices, service.id):
 			down = append(down, service.id+" not running")
-		case !service.healthy:
+		case service.running && !service.healthy:
 			down = append(down, service.id+" not healthy")
 		}
 	}
@@ -411,8 +428,15 @@ func (b *boot) unmet() []runtimeres.UnmetCondition {
 	b.mu.Lock()
 	registered := b.registered || !b.node.world.kubernetes()
 	b.mu.Unlock()
-	if !registered || imageMatches(b.image, b.node.Faults().NeverReady) {
-		unmet = append(unmet, runtimeres.UnmetCondition{Name: "nodeReady", Reason: "node is not ready"})
+	if !registered || b.nodeNotReady() {
+		reason := fmt.Sprintf("node %q is not ready", config.nodename(b.node))
+		unmet = append(unmet, runtimeres.UnmetCondition{Name: "nodeReady", Reason: reason})
 	}
 	return unmet
+}
+
+// nodeNotReady tells whether the kubelet finds its Node not ready.
+func (b *boot) nodeNotReady() bool {
+	faults := b.node.Faults()
+	return faults.NodeNotReady || imageMatches(b.image, faults.NeverReady)
 }

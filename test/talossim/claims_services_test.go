@@ -5,20 +5,25 @@ package talossim_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
 	. "github.com/onsi/gomega"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	runtimeres "github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/maesh-dev/ichor/test/talossim"
 )
 
 const (
@@ -66,6 +71,18 @@ func receiveUntil(s *subject, from <-chan client.EventResult, of func(client.Eve
 	}
 }
 
+// statusOf is the stage of a node, whether it is ready, and why not.
+func statusOf(s *subject) string {
+	found, err := safe.StateGetByID[*runtimeres.MachineStatus](s.ctx, s.as(role.Reader).COSI, runtimeres.MachineStatusID)
+	s.Expect(err).NotTo(HaveOccurred())
+	status := found.TypedSpec()
+	var unmet []string
+	for _, each := range status.Status.UnmetConditions {
+		unmet = append(unmet, each.Name+": "+each.Reason)
+	}
+	return fmt.Sprintf("%s %t %v", status.Stage, status.Status.Ready, unmet)
+}
+
 func stateOf(s *subject, id string) string {
 	response, err := s.as(role.Reader).ServiceList(s.ctx)
 	s.Expect(err).NotTo(HaveOccurred())
@@ -103,6 +120,31 @@ var serviceClaims = []claim{
 			s.Consistently(stage, "100ms", "20ms").Should(Equal("booting"))
 			s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(Succeed())
 			s.Eventually(stage, wait, "5ms").Should(Equal("running"))
+		},
+	},
+	{
+		says: "a node is booting as long as the service of an extension waits, and is ready all the same", source: "Talos source: v1alpha1 sequencer, StartAllServices; runtime, MachineStatusController; " +
+			"siderolabs/talos issues 11838, 14373",
+		options: subjectOptions{image: "factory.talos.dev/metal-installer/" + schematic + ":v1.14.1", faults: talossim.Faults{ServiceWaits: "iscsi-tools"}},
+		check: func(_ *testing.T, s *subject) {
+			s.Expect(stateOf(s, "ext-iscsid")).To(Equal("Waiting"))
+			s.Expect(statusOf(s)).To(Equal("booting true []"))
+			_, err := safe.StateGetByID[*v1alpha1.Service](s.ctx, s.as(role.Reader).COSI, "ext-iscsid")
+			s.Expect(state.IsNotFoundError(err)).To(BeTrue(), "there is a resource of a service that does not run: %v", err)
+			s.node.SetFaults(talossim.Faults{})
+			s.Eventually(func() string { return statusOf(s) }, wait, "5ms").Should(Equal("running true []"))
+			s.node.SetFaults(talossim.Faults{ServiceWaits: "iscsi-tools"})
+			s.Expect(stateOf(s, "ext-iscsid")).To(Equal("Waiting"))
+			s.Expect(statusOf(s)).To(Equal("running true []"), "it has booted")
+		},
+	},
+	{
+		says: "a node whose Kubernetes Node is not ready runs and says why it is not", source: "Talos source: runtime, MachineStatusController, nodeReadyCheck",
+		options: subjectOptions{faults: talossim.Faults{NodeNotReady: true}},
+		check: func(_ *testing.T, s *subject) {
+			s.Eventually(func() string { return statusOf(s) }, wait, "5ms").Should(MatchRegexp(`^running false \[nodeReady: node ".+" is not ready\]$`))
+			s.node.SetFaults(talossim.Faults{})
+			s.Eventually(func() string { return statusOf(s) }, wait, "5ms").Should(Equal("running true []"))
 		},
 	},
 	{

@@ -55,6 +55,11 @@ type Faults struct {
 	BootFails string
 	// NeverReady keeps the node from being ready after a boot of this image; the same match as for BootFails.
 	NeverReady string
+	// ServiceWaits is the extension whose service waits for ever for what the machine does not have: qemu-guest-agent for the device of that
+	// name. A boot does not end as long as it waits.
+	ServiceWaits string
+	// NodeNotReady has the kubelet find its Node not ready, as without a network plugin.
+	NodeNotReady bool
 }
 
 // SetFaults replaces the node's faults.

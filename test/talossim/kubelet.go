@@ -237,7 +237,7 @@ func (k *kubelet) updateStatus(ctx context.Context) error {
 // conditions are those that a kubelet reports.
 func (k *kubelet) conditions(before []corev1.NodeCondition, now metav1.Time) []corev1.NodeCondition {
 	ready := corev1.ConditionTrue
-	if imageMatches(k.boot.image, k.boot.node.Faults().NeverReady) {
+	if k.boot.nodeNotReady() {
 		ready = corev1.ConditionFalse
 	}
 	conditions := []corev1.NodeCondition{

@@ -284,6 +284,8 @@ func (n *Node) crash(b *boot) {
 func (n *Node) refresh() {
 	if b := n.current(); b != nil {
 		b.publish()
+		b.kubeletChanged.send()
+		b.seeBooted()
 	}
 }
 

@@ -41,10 +41,13 @@ func (b *boot) resources(stage runtime.MachineStage, unmet []runtime.UnmetCondit
 	all = append(all, b.hardware()...)
 	all = append(all, b.networkResources()...)
 	all = append(all, b.storageResources()...)
+	// Of a service that does not run there is no resource. Source: Talos, internal/app/machined/pkg/controllers/v1alpha1, ServiceController.
 	for _, service := range b.services() {
+		if !service.running {
+			continue
+		}
 		r := v1alpha1.NewService(service.id)
-		r.TypedSpec().Running, r.TypedSpec().Healthy = service.running, service.healthy
-		r.TypedSpec().Unknown = !service.running
+		r.TypedSpec().Running, r.TypedSpec().Healthy = true, service.healthy
 		all = append(all, r)
 	}
 	if c := b.config(); c != nil {

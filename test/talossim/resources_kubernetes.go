@@ -275,7 +275,7 @@ func (b *boot) nodeStatus(c *nodeConfig) *k8s.NodeStatus {
 	}
 	spec := status.TypedSpec()
 	spec.Nodename = c.nodename(b.node)
-	spec.NodeReady = !imageMatches(b.image, b.node.Faults().NeverReady) && b.serviceRuns("kubelet")
+	spec.NodeReady = !b.nodeNotReady() && b.serviceRuns("kubelet")
 	spec.Labels, spec.Annotations = b.nodeLabels(c)
 	return status
 }

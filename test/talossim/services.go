@@ -61,6 +61,8 @@ func (b *boot) services() []service {
 		switch {
 		case id == "etcd" && (member == nil || !member.running()):
 			s = service{id: id, state: b.etcdState()}
+		case b.waits(id):
+			s = service{id: id, state: "Waiting"}
 		case b.stopped(id):
 			s = service{id: id, state: "Finished"}
 		case id == "kubelet" && imageMatches(b.image, b.node.Faults().NeverReady):
@@ -70,6 +72,16 @@ func (b *boot) services() []service {
 	}
 	return all
 }
+
+// waits tells whether a service waits for what is not there.
+func (b *boot) waits(id string) bool {
+	name := b.node.Faults().ServiceWaits
+	return name != "" && id == extensionServices[name]
+}
+
+// requiredServices are those without which Talos does not find a control-plane node ready. Source: Talos,
+// internal/app/machined/pkg/controllers/runtime, MachineStatusController.
+var requiredServices = []string{"apid", "etcd", "kubelet", "machined", "trustd"}
 
 func (b *boot) etcdState() string {
 	b.mu.Lock()

@@ -13,7 +13,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
-	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/etcd"
 	"github.com/maesh-dev/ichor/internal/prose"
@@ -55,6 +54,7 @@ func (r *Reconciler) judge(seen *observation) {
 
 	members := rollout.EtcdOf(seen.snapshot)
 	mute := seen.muteFor()
+	ready := seen.readyNodes()
 
 	for i, m := range seen.machines {
 		out := &seen.snapshot.Machines[i]
@@ -67,7 +67,8 @@ func (r *Reconciler) judge(seen *observation) {
 		last, asked := seen.plane.views[m.object.UID]
 		asked = asked && seen.nodes != nil
 		node := seen.answerOf(last, asked)
-		now := health(out.Name, node, members)
+		now := health(out.Name, node, members, ready > 0 && (ready > 1 || !nodeReady(node)))
+		out.Steady = node.Err == nil && (node.Stage == runningStage || node.Stage == bootingStage)
 
 		if m.config != nil {
 			noteHostname(now, misnamed(&m.config.Spec, out.Name, node))
@@ -144,8 +145,8 @@ func (r *Reconciler) graced(now metav1.Condition, before *metav1.Condition, sile
 	}
 }
 
-// health is what a node says of its machine, or that it says nothing.
-func health(name string, node talos.Node, members etcd.Cluster) []metav1.Condition {
+// health is what a node says of its machine, or that it says nothing. othersReady says whether the Node of another machine is ready.
+func health(name string, node talos.Node, members etcd.Cluster, othersReady bool) []metav1.Condition {
 	if node.Err != nil {
 		message := sentence(prose.Shorten(node.Err.Error()))
 
@@ -162,7 +163,7 @@ func health(name string, node talos.Node, members etcd.Cluster) []metav1.Conditi
 		podHealth(controlplanev1.MachineControllerManagerPodHealthyCondition, node),
 		podHealth(controlplanev1.MachineSchedulerPodHealthyCondition, node),
 		memberHealth(name, node, members),
-		talosHealth(node),
+		talosHealth(node, othersReady),
 	}
 }
 
@@ -210,65 +211,6 @@ func memberHealth(name string, node talos.Node, members etcd.Cluster) metav1.Con
 
 // ifItLasts is what to do about a member that does not come to vote.
 const ifItLasts = "If that lasts, look at the log of etcd on its node (talosctl logs etcd), or delete the Machine to have another made"
-
-// misnamed says that a node calls itself otherwise than its TalosConfig wants it to be called; empty when it does not. That is no fault, since
-// a patch may name it, and nothing depends on it: members are known by their IDs, Nodes by their provider IDs.
-func misnamed(spec *bootstrapv1.TalosConfigSpec, machine string, node talos.Node) string {
-	// What follows a dot in the name is the domain.
-	wanted, _, _ := strings.Cut(machine, ".")
-	if spec.Hostname.Source != bootstrapv1.HostnameSourceMachineName || node.Hostname == "" || strings.EqualFold(node.Hostname, wanted) {
-		return ""
-	}
-
-	return fmt.Sprintf("The host name is %s, and not that of the Machine, as hostname.source of its TalosConfig wants it: if no patch sets it, see what does. "+
-		"Nothing is held up by it", node.Hostname)
-}
-
-// noteHostname adds a note to TalosHealthy.
-func noteHostname(all []metav1.Condition, note string) {
-	for i := range all {
-		if all[i].Type == controlplanev1.MachineTalosHealthyCondition && note != "" {
-			all[i].Message = strings.TrimPrefix(all[i].Message+". "+note, ". ")
-		}
-	}
-}
-
-func talosHealth(node talos.Node) metav1.Condition {
-	var problems []string
-
-	if node.Stage != "" && node.Stage != runningStage {
-		problems = append(problems, "the node is "+node.Stage)
-	}
-
-	if !node.Ready {
-		for _, unmet := range node.Unmet {
-			problems = append(problems, joined(unmet.Name, unmet.Reason))
-		}
-
-		if len(node.Unmet) == 0 && len(problems) == 0 {
-			problems = append(problems, "the node is not ready")
-		}
-	}
-
-	for _, service := range node.Services {
-		if problem := service.Problem(); problem != "" {
-			problems = append(problems, problem)
-		}
-	}
-
-	if node.TimeSynced != nil && !*node.TimeSynced {
-		problems = append(problems, "the time is not synchronized: see that it reaches its time servers (talosctl get timeservers)")
-	}
-
-	if len(problems) == 0 {
-		return yes(controlplanev1.MachineTalosHealthyCondition, controlplanev1.MachineHealthyReason, "")
-	}
-
-	return no(controlplanev1.MachineTalosHealthyCondition, controlplanev1.MachineNotHealthyReason, sentence(prose.Named(problems)))
-}
-
-// runningStage is Talos' word for a node that has booted.
-const runningStage = "running"
 
 // upToDate is the condition that Cluster API and people read. Each line of the message is a difference, as Cluster API has them.
 func upToDate(machine *clusterv1.Machine, differences []rollout.Difference) metav1.Condition {

@@ -121,11 +121,80 @@ func TestHealth(t *testing.T) {
 			maps.Copy(want, test.want)
 
 			got := said{}
-			for _, c := range health("cp-1", node, members) {
+			for _, c := range health("cp-1", node, members, false) {
 				got[c.Type] = string(c.Status) + " " + c.Reason + ": " + c.Message
 			}
 
 			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What Talos does without is told and is no fault, and what a machine of Kubernetes cannot do without is one.
+func TestTalosHealth(t *testing.T) {
+	tests := map[string]struct {
+		change      func(*talos.Node)
+		othersReady bool
+		want        string
+	}{
+		"an extension waits, and Talos has booted": {
+			change: func(n *talos.Node) {
+				n.Services = []talos.Service{{ID: "ext-qemu-guest-agent", State: "Waiting"}, {ID: "etcd", State: "Running", Healthy: new(true)}}
+			},
+			want: "True Healthy: Service ext-qemu-guest-agent is waiting",
+		},
+		"an extension waits, and Talos with it": {
+			change: func(n *talos.Node) {
+				n.Stage, n.Services = "booting", []talos.Service{{ID: "ext-qemu-guest-agent", State: "Waiting"}}
+			},
+			want: "False NotHealthy: The node is booting, and Talos waits for what it is to run: service ext-qemu-guest-agent is waiting. " +
+				"Give the machine what that needs, or boot it without: Talos reboots it when it has waited for 70 minutes",
+		},
+		"a service that Kubernetes needs does not run": {
+			change: func(n *talos.Node) { n.Services = []talos.Service{{ID: "kubelet", State: "Failed"}} },
+			want:   "False NotHealthy: Service kubelet is failed",
+		},
+		"any service runs and is not healthy": {
+			change: func(n *talos.Node) {
+				n.Services = []talos.Service{{ID: "udevd", State: "Running", Healthy: new(false)}}
+			},
+			want: "False NotHealthy: Service udevd is not healthy",
+		},
+		"no Node is ready": {
+			change: func(n *talos.Node) {
+				n.Ready, n.Unmet = false, []talos.Unmet{{Name: "nodeReady", Reason: `node "cp-1" is not ready`}}
+			},
+			want: "True Healthy: No Node of the control plane is ready. " +
+				`Install a network plugin if the cluster has none (network.cni of its TalosClusterConfig): node "cp-1" is not ready`,
+		},
+		"its Node is not ready, and that of another is": {
+			change: func(n *talos.Node) {
+				n.Ready, n.Unmet = false, []talos.Unmet{{Name: "nodeReady", Reason: `node "cp-1" is not ready`}}
+			},
+			othersReady: true,
+			want:        `False NotHealthy: NodeReady: node "cp-1" is not ready`,
+		},
+		"no Node is ready, and more is not": {
+			change: func(n *talos.Node) {
+				n.Ready, n.Unmet = false, []talos.Unmet{{Name: "nodeReady", Reason: "no"}, {Name: "network", Reason: "waiting on: connectivity"}}
+			},
+			want: "False NotHealthy: Network: waiting on: connectivity",
+		},
+		"not ready, and nothing is said of why": {
+			change: func(n *talos.Node) { n.Ready = false },
+			want:   "False NotHealthy: The node is not ready",
+		},
+	}
+
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			node := wellNode()
+			test.change(&node)
+
+			got := talosHealth(node, test.othersReady)
+			if diff := cmp.Diff(test.want, string(got.Status)+" "+got.Reason+": "+got.Message); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -233,7 +302,7 @@ func TestHostnameIsNoted(t *testing.T) {
 			node.Hostname = test.node
 
 			spec := &bootstrapv1.TalosConfigSpec{Hostname: bootstrapv1.HostnameSpec{Source: test.source}}
-			all := []metav1.Condition{talosHealth(node)}
+			all := []metav1.Condition{talosHealth(node, true)}
 			noteHostname(all, misnamed(spec, test.machine, node))
 
 			if all[0].Status != metav1.ConditionTrue || !strings.HasPrefix(all[0].Message, test.say) || (test.say == "") != (all[0].Message == "") {

@@ -179,6 +179,16 @@ type Faults struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	NeverReady string `json:"neverReady,omitempty"`
+
+	// serviceWaits is the extension whose service waits for ever for what the machine does not have, for example qemu-guest-agent.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	ServiceWaits string `json:"serviceWaits,omitempty"`
+
+	// nodeNotReady has the kubelet find its Node not ready, as without a network plugin.
+	// +optional
+	NodeNotReady bool `json:"nodeNotReady,omitempty"`
 }
 
 // SimMachineStatus is the observed state of a SimMachine.

@@ -25,5 +25,6 @@ func Faults(f infrav1.Faults) talossim.Faults {
 		WrongCA: f.WrongCA, ClockSkew: time.Duration(f.ClockSkewSeconds) * time.Second, Hostname: f.Hostname, TimeUnsynced: f.TimeUnsynced,
 		LeaveFails: f.LeaveFails, EtcdNeverStarts: f.EtcdNeverStarts, EtcdNeverCatchesUp: f.EtcdNeverCatchesUp,
 		PullFails: f.PullFails, InstallExitCode: f.InstallExitCode, BootFails: f.BootFails, NeverReady: f.NeverReady,
+		ServiceWaits: f.ServiceWaits, NodeNotReady: f.NodeNotReady,
 	}
 }
