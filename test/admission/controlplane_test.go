@@ -131,20 +131,26 @@ func TestControlPlaneWarnings(t *testing.T) {
 // contract: the version goes up one minor at a time.
 func TestChangeOfVersion(t *testing.T) {
 	const (
-		both   = "{versions: [{version: v1.34.2, replicas: 1}, {version: v1.35.3, replicas: 2}]}"
-		single = "{versions: [{version: v1.35.3, replicas: 3}]}"
+		served = "initialization: {controlPlaneInitialized: true}, "
+		both   = "{" + served + "versions: [{version: v1.34.2, replicas: 1}, {version: v1.35.3, replicas: 2}]}"
+		single = "{" + served + "versions: [{version: v1.35.3, replicas: 3}]}"
+		never  = "{replicas: 1, versions: [{version: v1.35.3, replicas: 1}]}"
 	)
 
 	tests := map[string]struct{ from, status, mark, to, want string }{
 		"the next minor":   {"v1.35.3", single, "", "v1.36.1", ""},
 		"a newer patch":    {"v1.35.3", single, "", "v1.35.4", ""},
 		"a minor left out": {"v1.34.2", "{versions: [{version: v1.34.2, replicas: 3}]}", "", "v1.36.1", "spec.version: Forbidden: machines run Kubernetes v1.34.2, and a control plane goes from one minor to the next: set a v1.35 version first"},
-		"an older minor":   {"v1.35.3", single, "", "v1.34.2", "spec.version: Forbidden: machines run Kubernetes v1.35.3 already, and a control plane does not go back to an older minor"},
+		"an older minor":   {"v1.35.3", single, "", "v1.34.2", "spec.version: Forbidden: all machines run Kubernetes v1.35.3 or newer, and a control plane does not go back to an older minor"},
 		"the next minor before the last has come":  {"v1.35.3", both, "", "v1.36.1", "machines run Kubernetes v1.34.2"},
-		"back before the last machine has gone on": {"v1.35.3", both, "", "v1.34.2", "machines run Kubernetes v1.35.3 already"},
+		"back before the last machine has gone on": {"v1.35.3", both, "", "v1.34.2", ""},
+		"further back than the last machine":       {"v1.35.3", both, "", "v1.33.1", "all machines run Kubernetes v1.34.2 or newer"},
+		"back from what has never come up":         {"v1.35.3", never, "", "v1.34.2", ""},
+		"back, and etcd was never bootstrapped":    {"v1.35.3", never, `{"machine":"cp-1"}`, "v1.34.2", ""},
+		"back, and nobody can read the record":     {"v1.35.3", never, "{}", "v1.34.2", "all machines run Kubernetes v1.35.3 or newer"},
 		"back before any machine has gone on":      {"v1.36.1", single, "", "v1.35.3", ""},
 		"any version before there are machines":    {"v1.36.1", "", "", "v1.33.0", ""},
-		"an older minor after a move":              {"v1.36.1", "", `{"machine":"cp-1","done":true}`, "v1.35.3", "machines run Kubernetes v1.36.1 already"},
+		"an older minor after a move":              {"v1.36.1", "", `{"machine":"cp-1","done":true}`, "v1.35.3", "all machines run Kubernetes v1.36.1 or newer"},
 		"the next minor after a move":              {"v1.35.3", "", `{"machine":"cp-1","done":true}`, "v1.36.1", ""},
 		"a minor left out before any has reported": {"v1.34.2", "{replicas: 1}", "", "v1.36.1", "machines run Kubernetes v1.34.2"},
 		"what is no version of a Talos":            {"v1.35.3", single, "", "v1.99.0", "not known to run on any Talos"},
@@ -166,11 +172,15 @@ func TestChangeOfVersion(t *testing.T) {
 		})
 	}
 
-	t.Run("an older patch", func(t *testing.T) {
-		g := NewWithT(t)
-		g.Expect(changeVersion(t, "v1.35.3", single, "", "v1.35.1")).To(Succeed())
-		g.Expect(warnings.all()).To(ContainSubstring("spec.version: machines run Kubernetes v1.35.3 already: this goes back to v1.35.1"))
-	})
+	for name, test := range map[string]struct{ status, to string }{
+		"an older patch": {single, "v1.35.1"}, "an older minor that machines run still": {both, "v1.34.3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(changeVersion(t, "v1.35.3", test.status, "", test.to)).To(Succeed())
+			g.Expect(warnings.all()).To(ContainSubstring("spec.version: machines run Kubernetes v1.35.3 already, or are about to: this goes back to " + test.to))
+		})
+	}
 }
 
 func changeVersion(t *testing.T, from, status, mark, to string) error {
