@@ -137,8 +137,8 @@ func (p *planner) create() CreateMachine {
 	return CreateMachine{FailureDomain: p.emptiest(), Remediation: p.replaces()}
 }
 
-// goner is the machine of some that goes first: those that users ask for, those that are unhealthy, those that are outdated, those in
-// the failure domain with most machines, and then the oldest.
+// goner is the machine of some that goes first: those that users ask for, those that are unhealthy, those that are not well, those that are
+// outdated, those in the failure domain with most machines, and then the oldest. Whatever else goes waits for one that is not well.
 func (p *planner) goner(among []*Machine) *Machine {
 	outdated := func(m *Machine) bool { return len(m.Differences) > 0 }
 
@@ -147,6 +147,7 @@ func (p *planner) goner(among []*Machine) *Machine {
 		func(m *Machine) bool { return m.DeleteRequested },
 		(*Machine).unhealthy,
 		func(m *Machine) bool { return outdated(m) && !m.well() },
+		func(m *Machine) bool { return !m.well() },
 		outdated,
 		func(*Machine) bool { return true },
 	} {

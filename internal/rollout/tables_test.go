@@ -385,6 +385,26 @@ func TestPlan(t *testing.T) {
 			},
 			decision{rollout.DeleteMachine{Machine: "cp04"}, controlplanev1.PlanRemediatingReason},
 		},
+		"too many: the dead one, whatever is outdated": {
+			5, func(s *rollout.Snapshot) {
+				s.ControlPlane.Spec.Replicas = ptr.To[int32](3)
+				ill(&s.Machines[3])
+				s.Machines[3].Conditions = s.Machines[3].Conditions[:5]
+				after(s, controlplanev1.OnDeleteRollout)
+			},
+			decision{rollout.DeleteMachine{Machine: "cp04"}, controlplanev1.PlanScalingDownReason},
+		},
+		"too many, and two are dead": {
+			5, func(s *rollout.Snapshot) {
+				s.ControlPlane.Spec.Replicas = ptr.To[int32](3)
+
+				for _, i := range []int{2, 3} {
+					ill(&s.Machines[i])
+					s.Machines[i].Conditions = s.Machines[i].Conditions[:5]
+				}
+			},
+			wait(controlplanev1.PlanMachineUnhealthyReason),
+		},
 		"outdated: first a new one": {
 			3, func(s *rollout.Snapshot) { outdated(s, 0, 1, 2) }, decision{rollout.CreateMachine{}, controlplanev1.PlanRollingOutReason},
 		},

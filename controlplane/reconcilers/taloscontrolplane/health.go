@@ -193,7 +193,7 @@ func memberHealth(name string, node talos.Node, members etcd.Cluster) metav1.Con
 	}
 
 	switch {
-	case members.Agreement == etcd.NoQuorum || members.Agreement == etcd.Divided:
+	case members.Agreement == etcd.Divided, members.Agreement == etcd.NoQuorum && !follows(node, members):
 		return no(condition, controlplanev1.MachineNotHealthyReason, sentence(members.Problem))
 	case at < 0:
 		return no(condition, controlplanev1.MachineEtcdMemberMissingReason, joined("The machine has no etcd member", node.Etcd.Problem))
@@ -207,6 +207,15 @@ func memberHealth(name string, node talos.Node, members etcd.Cluster) metav1.Con
 	default:
 		return yes(condition, controlplanev1.MachineHealthyReason, "")
 	}
+}
+
+// follows is true for a node whose member votes and follows a leader that does. A leader without a quorum steps down, so etcd has one then, whoever
+// else is out of reach: it is not this node that is not well.
+func follows(node talos.Node, members etcd.Cluster) bool {
+	leader, known := members.Member(node.Etcd.Leader)
+	self, votes := members.Member(node.Etcd.Self)
+
+	return node.Etcd.Answered && known && votes && !leader.Learner && !self.Learner
 }
 
 // ifItLasts is what to do about a member that does not come to vote.

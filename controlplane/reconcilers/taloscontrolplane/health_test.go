@@ -132,6 +132,50 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// A node that answers and follows a leader is well, though nobody hears of the other members; one that follows none is not.
+//
+// contract: nodes out of reach make no other machine unhealthy.
+func TestOthersOutOfReach(t *testing.T) {
+	const shortfall = "False NotHealthy: 1 of 3 voting etcd members report the member list and follow one leader, 2 are needed"
+
+	list := []etcd.Member{
+		{ID: 1, Name: "cp-1", PeerURLs: []string{"https://10.0.0.1:2380"}},
+		{ID: 2, Name: "cp-2", PeerURLs: []string{"https://10.0.0.2:2380"}},
+		{ID: 3, Name: "cp-3", PeerURLs: []string{"https://10.0.0.3:2380"}},
+	}
+
+	for name, test := range map[string]struct {
+		leader etcd.MemberID
+		want   string
+	}{
+		"it follows one that is silent": {2, "True Healthy: "},
+		"it leads":                      {1, "True Healthy: "},
+		"it follows none":               {0, strings.Replace(shortfall, "1 of 3", "0 of 3", 1)},
+		"it follows one that is none":   {9, strings.Replace(shortfall, "1 of 3", "0 of 3", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := wellNode()
+			node.Etcd.Members, node.Etcd.Leader = list, test.leader
+
+			silent := etcd.View{Problem: "no answer"}
+			members := etcd.Assess([]etcd.Host{
+				{Name: "cp-1", Addresses: []string{"10.0.0.1"}, NodeName: "cp-1", View: node.Etcd},
+				{Name: "cp-2", Addresses: []string{"10.0.0.2"}, NodeName: "cp-2", View: silent},
+				{Name: "cp-3", Addresses: []string{"10.0.0.3"}, NodeName: "cp-3", View: silent},
+			})
+
+			if members.Agreement != etcd.NoQuorum || members.MayAdd().OK || members.MayRemove(2).OK {
+				t.Errorf("the list is trusted: %v", members.Agreement)
+			}
+
+			got := memberHealth("cp-1", node, members)
+			if diff := cmp.Diff(test.want, string(got.Status)+" "+got.Reason+": "+got.Message); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // What Talos does without is told and is no fault, and what a machine of Kubernetes cannot do without is one.
 func TestTalosHealth(t *testing.T) {
 	tests := map[string]struct {
