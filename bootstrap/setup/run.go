@@ -25,6 +25,7 @@ import (
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/launch"
+	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
 // managerName is the manager's name in user agents, events and leases.
@@ -33,12 +34,20 @@ const managerName = "ichor-bootstrap-manager"
 // concurrency is how many TalosConfigs are reconciled at once unless a flag says otherwise.
 const concurrency = 100
 
-// Options are the manager's settings: those that every manager has.
-type Options = launch.Options
+// Options are the manager's settings: those that every manager has and that have flags, and what tests may have otherwise.
+type Options struct {
+	launch.Options
+
+	// Settle is how long changes are gathered before what is reported of the objects that they concern is looked at again.
+	Settle time.Duration
+
+	// Bundle changes how the secrets of new clusters are made.
+	Bundle []secrets.Option
+}
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	options := launch.NewOptions()
+	options := &Options{Options: *launch.NewOptions(), Settle: settle}
 	options.Concurrency = concurrency
 
 	return options
@@ -52,7 +61,7 @@ func Run(ctx context.Context, version string, args []string, out io.Writer) erro
 		Name:        managerName,
 		Needs:       bootstrapv1.GroupVersion.WithKind("TalosConfigPatch"),
 		Definitions: "config/bootstrap/crd",
-		Options:     options,
+		Options:     &options.Options,
 		AddFlags:    func(set *pflag.FlagSet) { options.AddFlags(set, "TalosConfigs") },
 		Validate:    options.Validate,
 		NewManager: func(ctx context.Context, config *rest.Config) (ctrl.Manager, error) {
@@ -64,7 +73,7 @@ func Run(ctx context.Context, version string, args []string, out io.Writer) erro
 // NewManager returns a manager with all webhooks and reconcilers, ready to be started. Each of change may alter what controller-runtime
 // is given.
 func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, change ...func(*ctrl.Options)) (ctrl.Manager, error) {
-	mgr, err := launch.Manager{Name: managerName, Scheme: NewScheme(), Objects: cached()}.New(restConfig, options, change...)
+	mgr, err := launch.Manager{Name: managerName, Scheme: NewScheme(), Objects: cached()}.New(restConfig, &options.Options, change...)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +92,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 	}
 
 	recorder := mgr.GetEventRecorder(managerName)
-	keeper := clustersecrets.New(mgr.GetClient(), mgr.GetAPIReader(), metadata, recorder, clock.RealClock{})
+	keeper := clustersecrets.New(mgr.GetClient(), mgr.GetAPIReader(), metadata, recorder, clock.RealClock{}, options.Bundle...)
 	keeper.Made = metrics.BundleCreated
 
 	if err := mgr.Add(metrics.NewInventory(mgr.GetClient(), keeper)); err != nil {
@@ -123,7 +132,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 
 	clusterConfigs := &talosclusterconfig.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Inputs: reader, Metadata: metadata, Secrets: keeper, Labels: labels,
-		WatchFilter: options.WatchFilter,
+		Settle: options.Settle, WatchFilter: options.WatchFilter,
 	}
 
 	if err := clusterConfigs.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: reporters}); err != nil {
@@ -131,14 +140,14 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) err
 	}
 
 	patches := &talosconfigpatch.Reconciler{
-		Client: mgr.GetClient(), Inputs: reader, Metadata: metadata, Labels: labels, Clock: clock.RealClock{}, Settle: settle,
+		Client: mgr.GetClient(), Inputs: reader, Metadata: metadata, Labels: labels, Clock: clock.RealClock{}, Settle: options.Settle,
 		WatchFilter: options.WatchFilter,
 	}
 
 	return patches.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: patchReporters})
 }
 
-// settle is how long changes are gathered before the patches that they concern are looked at again.
+// settle is that of Options in production.
 const settle = 5 * time.Second
 
 // patchReporters is small, so that renders for a report leave the processor to those that machines wait for.

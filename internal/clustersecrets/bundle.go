@@ -164,7 +164,7 @@ func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, conf
 		return bundle, "copied from Secret " + ref, copied, err
 	}
 
-	bundle, err = secrets.New(k.clock, contract)
+	bundle, err = secrets.New(k.clock, contract, k.options...)
 	if err != nil {
 		return nil, "", copied, fmt.Errorf("make the secrets bundle: %w", err)
 	}

@@ -31,6 +31,7 @@ type Keeper struct {
 	metadata client.Reader
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
+	options  []secrets.Option
 
 	bundles *bundleCache
 	proofs  *proofCache
@@ -45,10 +46,11 @@ type Keeper struct {
 
 // New returns a Keeper. The client reads Secrets with the cluster-name label from a cache, values of a cluster's own included; live reads
 // what the cache lacks; metadata knows of every Secret that it exists and when it changes, from a cache without values. The clock gives the
-// time for certificates.
-func New(cached client.Client, live, metadata client.Reader, recorder events.EventRecorder, clock clock.PassiveClock) *Keeper {
+// time for certificates, and the options change how bundles are made.
+func New(cached client.Client, live, metadata client.Reader, recorder events.EventRecorder, clock clock.PassiveClock, options ...secrets.Option,
+) *Keeper {
 	return &Keeper{
-		client: cached, live: live, metadata: metadata, recorder: recorder, clock: clock,
+		client: cached, live: live, metadata: metadata, recorder: recorder, clock: clock, options: options,
 		bundles: newBundleCache(), proofs: newProofCache(), states: newStateCache(),
 	}
 }

@@ -51,6 +51,9 @@ type Reconciler struct {
 	// Labels gives what is referred to the label that a move goes by.
 	Labels *moving.Labeller
 
+	// Settle is how long machines that begin or end to carry secrets are gathered: a cluster gets them by the hundred.
+	Settle time.Duration
+
 	// WatchFilter is the value of the watch-filter label on the TalosClusterConfigs to report on. Empty: all.
 	WatchFilter string
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,9 +31,6 @@ import (
 	"github.com/maesh-dev/ichor/internal/targeting"
 )
 
-// carrierSettle is how long machines that begin or end to carry secrets are gathered: a cluster gets them by the hundred.
-const carrierSettle = 5 * time.Second
-
 // SetupWithManager adds the reconciler to the manager, with everything that it watches:
 //
 //	TalosClusterConfig          itself, and all others of the namespace: they may target one Cluster
@@ -49,7 +45,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 
 	r.objects, r.secrets, r.failing = lru.New(maxObjects), lru.New(maxClusters), reporting.NewFailing(clock.RealClock{})
 	log := ctrl.LoggerFrom(ctx).WithValues("controller", "talosclusterconfig")
-	carrier := reporting.WakeLater(r.forCarrier, carrierSettle)
+	carrier := reporting.WakeLater(r.forCarrier, r.Settle)
 	retried := reporting.Retry(r)
 
 	_, err := capicontroller.NewControllerManagedBy(mgr, log).

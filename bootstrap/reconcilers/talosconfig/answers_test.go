@@ -154,6 +154,8 @@ func (w *world) firstOfEach(instead answer) (given func() []string) {
 // Whatever the first of all writes of a sort is answered, and whether it was done or not: in the end a cluster has one set of secrets, each
 // machine one config that is made of them, and a pool what its inputs are.
 func TestAnswersToWrites(t *testing.T) {
+	t.Parallel()
+
 	tests := map[string]answer{
 		"conflict":                 refusal(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified", nil),
 		"too many requests":        refusal(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "later", http.Header{"Retry-After": {"1"}}),

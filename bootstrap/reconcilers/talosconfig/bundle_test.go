@@ -84,7 +84,7 @@ func TestTwoManagers(t *testing.T) {
 	)
 
 	for i := range all {
-		all[i] = newWorld(t)
+		all[i] = newWorldAlone(t)
 		busy.Go(func() {
 			all[i].cluster()
 			all[i].create(clusterConfigYAML)
@@ -138,6 +138,8 @@ func ofUser(w *world, options ...x509.Option) map[string]string {
 // Certificate authorities that exist before the cluster's secrets are made are taken into them: a kubeconfig would be signed by an
 // authority that the cluster does not trust if the bundle had another one.
 func TestSuppliedAuthorities(t *testing.T) {
+	t.Parallel()
+
 	tests := map[string]struct {
 		name     string
 		options  []x509.Option
@@ -183,6 +185,8 @@ func TestSuppliedAuthorities(t *testing.T) {
 
 // What a user supplies and cannot be used is named by Secret and key, and nothing is written.
 func TestRefusedSecrets(t *testing.T) {
+	t.Parallel()
+
 	tests := map[string]struct {
 		make    func(*world)
 		reason  string

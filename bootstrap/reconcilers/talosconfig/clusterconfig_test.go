@@ -100,6 +100,8 @@ func TestClusterConfigsForOneCluster(t *testing.T) {
 		w.reports(name, "Ready", "False", "AmbiguousTalosClusterConfig", ContainSubstring("Cluster c: 2 TalosClusterConfigs target the cluster: c, second"))
 	}
 
+	w.rests()
+
 	before := len(traffic.in(w.namespace))
 	w.change(second, "second", func() { metav1.SetMetaDataAnnotation(&second.ObjectMeta, "test.example.com/again", "1") })
 	w.delete(second, "second")

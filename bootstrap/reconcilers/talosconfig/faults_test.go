@@ -135,13 +135,23 @@ var faults = map[string]fault{
 		},
 	},
 	"patch with an expression that is none": {
-		make:          func(w *world) { w.bundle(); w.create(clusterConfigYAML); w.create(badExpressionYAML) },
+		make: func(w *world) {
+			w.bundle()
+			w.create(clusterConfigYAML)
+			w.create(badExpressionYAML)
+			w.seen("volumes")
+		},
 		conditionType: rendered, reason: "ValidationFailed",
 		message: contains("Role layer", "TalosConfigPatch volumes", "spec.documents[0]", "UserVolumeConfig"),
 		mend:    func(w *world) { w.delete(&bootstrapv1.TalosConfigPatch{}, "volumes") },
 	},
 	"merged config that Talos refuses": {
-		make:          func(w *world) { w.bundle(); w.create(clusterConfigYAML); w.create(incompleteVolumeYAML) },
+		make: func(w *world) {
+			w.bundle()
+			w.create(clusterConfigYAML)
+			w.create(incompleteVolumeYAML)
+			w.seen("volumes")
+		},
 		conditionType: rendered, reason: "ValidationFailed",
 		message: contains("TalosConfigPatch volumes", "UserVolumeConfig"),
 		mend:    func(w *world) { w.delete(&bootstrapv1.TalosConfigPatch{}, "volumes") },
@@ -231,6 +241,8 @@ func changeRegistry(values map[string]string) func(*world) {
 
 // contract: faults are conditions with documented reasons.
 func TestFaults(t *testing.T) {
+	t.Parallel()
+
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

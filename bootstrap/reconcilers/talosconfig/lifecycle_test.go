@@ -194,6 +194,8 @@ func TestDeletedSecret(t *testing.T) {
 
 // A machine cannot boot of a Secret whose value is empty, or missing.
 func TestDamagedSecret(t *testing.T) {
+	t.Parallel()
+
 	tests := map[string]map[string][]byte{
 		"empty value": {"value": {}},
 		"no value":    {"values": []byte("x")},

@@ -13,6 +13,8 @@ import (
 
 // A bundle that is lost while machines carry its secrets is never made again, whatever the Cluster's status says.
 func TestLostBundle(t *testing.T) {
+	t.Parallel()
+
 	tests := map[string]func(*world){
 		"before the control plane answers": func(*world) {},
 		"after a move, which drops the status": func(w *world) {

@@ -154,6 +154,8 @@ func (w *world) machineOf(name string) {
 // Whichever of a cluster's first Secrets somebody deletes while the others are being made, all of them agree in the end, or it is said that the
 // bundle is lost: machines that carry one never get another.
 func TestSecretsDeletedDuringTheirCreation(t *testing.T) {
+	t.Parallel()
+
 	for _, name := range []string{"c-ca", "c-sa"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

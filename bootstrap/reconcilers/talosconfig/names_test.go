@@ -34,6 +34,8 @@ func TestReservedNames(t *testing.T) {
 
 // A machine's config in the place of a cluster's secrets is told as what it is, and nothing is made of it or put into it.
 func TestMachineInPlaceOfTheSecrets(t *testing.T) {
+	t.Parallel()
+
 	for _, name := range []string{"c-talos", "c-etcd"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -66,6 +68,8 @@ func TestMachineInPlaceOfTheSecrets(t *testing.T) {
 
 // What a user has written for a machine to boot of is not Ichor's to own or to write over, with the label or without it.
 func TestHandWrittenData(t *testing.T) {
+	t.Parallel()
+
 	tests := map[string]struct {
 		name, machine string
 		labels        map[string]string

@@ -32,6 +32,20 @@ func (w *world) patchSays(name, conditionType, status, reason string, message ..
 	}).Should(Succeed())
 }
 
+// seen waits until the manager has seen TalosConfigPatches: a machine that is made before may be rendered without them.
+func (w *world) seen(names ...string) {
+	w.t.Helper()
+
+	for _, name := range names {
+		w.Eventually(func() int64 {
+			patch := &bootstrapv1.TalosConfigPatch{}
+			w.get(patch, name)
+
+			return patch.Status.ObservedGeneration
+		}).Should(BeNumerically("==", 1), name)
+	}
+}
+
 // counts waits for the numbers of machines.
 func (w *world) counts(name string, selected, applied int32) {
 	w.t.Helper()
@@ -101,11 +115,13 @@ spec:
 	w.counts("again", 1, 0)
 
 	// Nothing writes any more.
+	w.rests()
+
 	before := len(traffic.in(w.namespace))
 
 	patch := &bootstrapv1.TalosConfigPatch{}
 	w.change(patch, "again", func() { metav1.SetMetaDataAnnotation(&patch.ObjectMeta, "test.example.com/again", "1") })
-	w.Consistently(func() []string { return traffic.in(w.namespace)[before:] }, "7s").Should(BeEmpty())
+	w.Consistently(func() []string { return traffic.in(w.namespace)[before:] }, 3*settle).Should(BeEmpty())
 }
 
 // A fault names the machine, the layer, the patch, the document and the field; another's fault is told as that.

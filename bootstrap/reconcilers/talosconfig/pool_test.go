@@ -99,6 +99,7 @@ func TestPoolFollowsItsInputs(t *testing.T) {
 	w.reconcileAgain("pool")
 	w.Expect(w.ready("pool").Data).To(Equal(secret.Data))
 	w.Expect(secret.Annotations[bootstrapv1.RenderedHashAnnotation]).To(Equal(w.config("pool").Status.RenderedHash))
+	w.rests()
 
 	before := len(traffic.in(w.namespace))
 	w.reconcileAgain("pool")
@@ -144,6 +145,8 @@ func TestPoolKeepsItsSecretWhenTheRenderFails(t *testing.T) {
 
 	// The fault is remembered too.
 	w.reconcileAgain("pool")
+	w.rests()
+
 	count := len(traffic.in(w.namespace))
 	w.reconcileAgain("pool")
 	w.Expect(traffic.in(w.namespace)[count:]).To(BeEmpty())

@@ -34,6 +34,7 @@ func TestReferencesOfPatches(t *testing.T) {
 	w.cluster()
 	w.create(clusterConfigYAML)
 	w.create(tunnelYAML)
+	w.seen("tunnel")
 	w.machine("w-1", worker, "")
 
 	const at = "Cluster layer: TalosConfigPatch tunnel spec.documents[0]: WireguardConfig: /privateKeySecretRef: "
@@ -52,6 +53,8 @@ func TestReferencesOfPatches(t *testing.T) {
 	w.Expect(w.config("w-1").Status.Inputs).To(ContainElement(bootstrapv1.RenderedInput{Kind: "Secret", Name: "wireguard", Layer: "Cluster"}))
 
 	// What a machine has is not read again, and not rewritten.
+	w.rests()
+
 	before := len(traffic.in(w.namespace))
 	w.reconcileAgain("w-1")
 	w.Expect(traffic.in(w.namespace)[before:]).To(BeEmpty())
@@ -68,6 +71,7 @@ func TestConfigMapsOfPatches(t *testing.T) {
 		"wireguardConfig: {name: wg0, privateKeySecretRef: {name: wireguard, key: private}, listenPort: 51820}",
 		"etcFileConfig: {name: nfsmount.conf, mode: 420, contentsFrom: {configMapKeyRef: {name: nfs, key: nfsmount.conf}}}",
 	).Replace(tunnelYAML))
+	w.seen("tunnel")
 	w.machine("w-1", worker, "")
 
 	w.condition("w-1", rendered, "InvalidReference", ContainSubstring(`/contentsFrom: ConfigMap "nfs" does not exist in the namespace: create it`))

@@ -50,16 +50,7 @@ func TestConfigTooLarge(t *testing.T) {
 		w.create(fmt.Sprintf(largePatchYAML, i, strings.Repeat("x", corev1.MaxSecretSize/4)))
 	}
 
-	// The manager must have seen them all before there is a machine to render: it is rendered once.
-	for i := range 4 {
-		w.Eventually(func() int64 {
-			patch := &bootstrapv1.TalosConfigPatch{}
-			w.get(patch, fmt.Sprintf("large-%d", i))
-
-			return patch.Status.ObservedGeneration
-		}).Should(BeNumerically("==", 1))
-	}
-
+	w.seen("large-0", "large-1", "large-2", "large-3")
 	w.machine("w-1", worker, "")
 	w.condition("w-1", rendered, "ValidationFailed", contains("a Secret holds 1048576 at most", "make its largest inputs smaller: TalosConfigPatch large-0 (262")...)
 	w.condition("w-1", dataSecret, "NotAvailable")
@@ -70,6 +61,8 @@ func TestConfigTooLarge(t *testing.T) {
 
 // What an admission policy says of the Secret is shown, but for what it quotes of the config.
 func TestSecretRefused(t *testing.T) {
+	t.Parallel()
+
 	tests := map[string]struct{ message, want string }{
 		"words":             {`"give it a team, says the policy"`, "give it a team, says the policy"},
 		"words with config": {`"no good: " + string(object.data.value)`, "no good: "},
@@ -144,6 +137,8 @@ func (w *world) policy(message string) func() {
 // A webhook that says no without a code or a reason is shown as what it is, and so is one that does not answer: the wait that was over is not
 // said to go on.
 func TestSecretRefusedByWebhook(t *testing.T) {
+	t.Parallel()
+
 	for name, at := range map[string]struct{ secret, conditionType string }{
 		"the machine's Secret": {"w-1", dataSecret},
 		"the cluster's Secret": {"c-ca", bundleOK},

@@ -315,7 +315,7 @@ func TestTwoManagersReport(t *testing.T) {
 
 	t.Cleanup(func() { NewWithT(t).Expect(stop()).To(Succeed()) })
 
-	w := newWorld(t)
+	w := newWorldAlone(t)
 	w.bundle()
 	w.cluster()
 	w.create(clusterConfigYAML)
@@ -338,13 +338,13 @@ func TestTwoManagersReport(t *testing.T) {
 		before = now
 
 		return same
-	}, patience, "8s").Should(BeTrue())
+	}, patience, 4*settle).Should(BeTrue())
 
 	patch := &bootstrapv1.TalosConfigPatch{}
 	w.get(patch, "tunnel")
 	w.Expect(conditions.IsTrue(patch, "Effective")).To(BeTrue())
 	w.Expect(ptr.Deref(patch.Status.Machines.Selected, 0)).To(Equal(int32(1)))
 
-	w.Consistently(written, "8s").Should(Equal(before))
+	w.Consistently(written, 4*settle).Should(Equal(before))
 	w.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(patch), patch)).To(Succeed())
 }

@@ -38,12 +38,21 @@ type world struct {
 	namespace string
 }
 
+// newWorld has the test run beside others.
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+
+	return newWorldAlone(t)
+}
+
+// newWorldAlone is for a test that starts another manager, which would work for all tests, or that counts everything.
+func newWorldAlone(t *testing.T) *world {
 	t.Helper()
 
 	w := &world{WithT: NewWithT(t), t: t}
 	w.SetDefaultEventuallyTimeout(patience)
-	w.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	w.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "w-"}}
 	w.Expect(admin.Create(t.Context(), namespace)).To(Succeed())
