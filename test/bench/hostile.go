@@ -44,14 +44,7 @@ type answer struct {
 // measureHostile has hostile patches answered in four ways: by the API server alone, as objects of a kind of which it knows nothing; by the same
 // with the definition of their own kind, and nothing else of Ichor; by the API server and the manager, as users see it; and by the manager alone,
 // asked as the API server asks it.
-func measureHostile(ctx context.Context, s sizes) (results []result, err error) {
-	world, err := scale.Start(ctx, scale.Options{})
-	if err != nil {
-		return nil, err
-	}
-
-	defer func() { err = errors.Join(err, world.Stop()) }()
-
+func measureHostile(ctx context.Context, world *scale.World, s sizes) ([]result, error) {
 	fleet, err := world.NewFleet(ctx, "hostile")
 	if err != nil {
 		return nil, err

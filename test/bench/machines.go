@@ -34,9 +34,8 @@ const (
 	// quiet is how long a manager that has made every Secret must have written nothing to be done. It is no part of what is measured.
 	quiet = 3 * time.Second
 
-	// steadyPasses is how often each TalosConfig is reconciled while nothing changes, and steadyPeriod how often that happens.
+	// steadyPasses is how often each TalosConfig is reconciled while nothing changes.
 	steadyPasses = 3
-	steadyPeriod = 5 * time.Second
 
 	// roundTimeout bounds a round on a busy machine.
 	roundTimeout = 10 * time.Minute
@@ -48,22 +47,16 @@ type round struct {
 	writes tally
 }
 
-func measureMachines(ctx context.Context, s sizes) (results []result, err error) {
-	world, err := scale.Start(ctx, scale.Options{Audit: true})
-	if err != nil {
-		return nil, err
-	}
-
-	defer func() { err = errors.Join(err, world.Stop()) }()
-
+// measureMachines has managers and bare loops make fleets ready, in a world whose API server notes its requests.
+func measureMachines(ctx context.Context, world *scale.World, s sizes) ([]result, error) {
 	b := &machinesBench{world: world, machines: s.machines}
 
 	// The first round is not counted: it warms the API server, and shows the bare loop what to write.
-	if _, err = b.manager(ctx, "warm-up"); err != nil {
+	if _, err := b.manager(ctx, "warm-up"); err != nil {
 		return nil, err
 	}
 
-	steady, err := b.steady(ctx, "warm-up")
+	steady, err := b.steady(ctx, "warm-up", s.steadyPeriod)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +245,7 @@ func (b *machinesBench) bare(ctx context.Context, namespace string) (time.Durati
 }
 
 // steady reconciles a fleet that is ready, by a manager that has just started: it knows nothing but what it caches.
-func (b *machinesBench) steady(ctx context.Context, namespace string) (results []result, err error) {
+func (b *machinesBench) steady(ctx context.Context, namespace string, period time.Duration) (results []result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
@@ -263,7 +256,7 @@ func (b *machinesBench) steady(ctx context.Context, namespace string) (results [
 
 	defer func() { err = errors.Join(err, requests.Close()) }()
 
-	process, err := b.world.StartManager(ctx, "steady", "--namespace="+namespace, "--sync-period="+steadyPeriod.String())
+	process, err := b.world.StartManager(ctx, "steady", "--namespace="+namespace, "--sync-period="+period.String())
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/maesh-dev/ichor/test/harness"
+	"github.com/maesh-dev/ichor/test/scale"
 )
 
 // sizes say how much is measured. Tests run every part with small ones.
@@ -23,6 +25,9 @@ type sizes struct {
 	renderRounds, renderCalls int
 
 	machines, machineRounds int
+
+	// steadyPeriod is how often each TalosConfig is reconciled while nothing changes.
+	steadyPeriod time.Duration
 
 	configs int
 
@@ -51,11 +56,25 @@ type part struct {
 
 var parts = []part{
 	{"render", measureRender},
-	{"machines", measureMachines},
-	{"memory", measureMemory},
-	{"hostile", measureHostile},
+	{"machines", inWorld(scale.Options{Audit: true}, measureMachines)},
+	{"memory", inWorld(scale.Options{}, measureMemory)},
+	{"hostile", inWorld(scale.Options{}, measureHostile)},
 	{"plan", measurePlan},
 	{"clusters", measureClusters},
+}
+
+// inWorld measures a part in a management cluster of its own.
+func inWorld(options scale.Options, measure func(context.Context, *scale.World, sizes) ([]result, error)) func(context.Context, sizes) ([]result, error) {
+	return func(ctx context.Context, s sizes) (results []result, err error) {
+		world, err := scale.Start(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+
+		defer func() { err = errors.Join(err, world.Stop()) }()
+
+		return measure(ctx, world, s)
+	}
 }
 
 func main() {
@@ -68,6 +87,7 @@ func main() {
 	flag.IntVar(&s.renderCalls, "calls", 40, "renders in a round")
 	flag.IntVar(&s.machines, "machines", 1000, "Machines in a round of the part machines")
 	flag.IntVar(&s.machineRounds, "machine-rounds", 5, "interleaved rounds of the part machines")
+	flag.DurationVar(&s.steadyPeriod, "steady-period", 5*time.Second, "how often the Machines of the part machines are reconciled while nothing changes")
 	flag.IntVar(&s.configs, "configs", 10_000, "TalosConfigs of the part memory")
 	flag.IntVar(&s.hostileTries, "tries", 3, "tries for each patch of the part hostile")
 	flag.DurationVar(&s.settling, "settling", 10*time.Second, "how long memory must have stopped to shrink to be that of a process at rest")

@@ -32,16 +32,9 @@ const (
 
 // measureMemory has a manager render many TalosConfigs, and another begin with all of them in its caches. Each is looked at by the kernel,
 // as a process of its own. The Machines have the status that Cluster API's core manager gives them.
-func measureMemory(ctx context.Context, s sizes) (results []result, err error) {
+func measureMemory(ctx context.Context, world *scale.World, s sizes) ([]result, error) {
 	ctx, cancel := context.WithTimeout(ctx, memoryTimeout)
 	defer cancel()
-
-	world, err := scale.Start(ctx, scale.Options{})
-	if err != nil {
-		return nil, err
-	}
-
-	defer func() { err = errors.Join(err, world.Stop()) }()
 
 	fleet, err := world.NewFleet(ctx, "memory")
 	if err != nil {

@@ -3,24 +3,53 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/maesh-dev/ichor/test/scale"
 )
 
 // small sizes prove that each part works, and what does not depend on the machine.
-var small = sizes{machines: 30, machineRounds: 1, configs: 20, hostileTries: 1, planMachines: 50, planRounds: 3, clusters: 2}
+var small = sizes{
+	machines: 10, machineRounds: 1, steadyPeriod: time.Second, configs: 5, planMachines: 50, planRounds: 3, clusters: 2,
+	// One that is accepted, one that the schema refuses, and one that the manager does.
+	hostileTries: 1, hostile: regexp.MustCompile(`^(128 large documents|10,000 keys|comprehensions)$`),
+}
 
-// TestMachines counts the writes and the live reads of a fleet at the API server. How long it takes is for the benchmark to judge.
-func TestMachines(t *testing.T) {
+// TestBootstrapManager goes through the parts that measure the bootstrap manager, one after the other in one management cluster. The last
+// leaves webhooks that nobody answers.
+func TestBootstrapManager(t *testing.T) {
+	t.Parallel()
+
+	world, err := scale.Start(t.Context(), scale.Options{Audit: true})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	defer func() { NewWithT(t).Expect(world.Stop()).To(Succeed()) }()
+
+	for _, part := range []struct {
+		name    string
+		measure func(*testing.T, *scale.World)
+	}{{"machines", checkMachines}, {"memory", checkMemory}, {"hostile", checkHostile}} {
+		if !t.Run(part.name, func(t *testing.T) { part.measure(t, world) }) {
+			return
+		}
+	}
+}
+
+// checkMachines counts the writes and the live reads of a fleet at the API server. How long it takes is for the benchmark to judge.
+func checkMachines(t *testing.T, world *scale.World) {
+	t.Helper()
+
 	g := NewWithT(t)
 
-	results, err := measureMachines(t.Context(), small)
+	results, err := measureMachines(t.Context(), world, small)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(named(results, "30 Machines: writes for a Machine, the most").measured).To(Equal(3.0))
-	g.Expect(named(results, "30 Machines: time").measured).To(BeNumerically(">", 0))
+	g.Expect(named(results, "10 Machines: writes for a Machine, the most").measured).To(Equal(3.0))
+	g.Expect(named(results, "10 Machines: time").measured).To(BeNumerically(">", 0))
 
 	for _, each := range results {
 		t.Logf("%s: %s (%s)", each.name, amount(each.measured, each.unit), each.note)
@@ -31,11 +60,13 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestMemory keeps the measurement alive. A few TalosConfigs say nothing about many.
-func TestMemory(t *testing.T) {
+// checkMemory keeps the measurement alive. A few TalosConfigs say nothing about many.
+func checkMemory(t *testing.T, world *scale.World) {
+	t.Helper()
+
 	g := NewWithT(t)
 
-	results, err := measureMemory(t.Context(), small)
+	results, err := measureMemory(t.Context(), world, small)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(results).To(HaveLen(5))
 
@@ -45,11 +76,13 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestHostile has every hostile patch answered. How fast is for the benchmark to judge.
-func TestHostile(t *testing.T) {
+// checkHostile has hostile patches answered in each way; test/admission has every one answered. How fast is for the benchmark to judge.
+func checkHostile(t *testing.T, world *scale.World) {
+	t.Helper()
+
 	g := NewWithT(t)
 
-	results, err := measureHostile(t.Context(), small)
+	results, err := measureHostile(t.Context(), world, small)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(named(results, "hostile patches: slowest answer").measured).To(BeNumerically(">", 0))
 	g.Expect(named(results, "hostile patches: manager's memory").note).To(ContainSubstring("answered with"))
@@ -58,10 +91,12 @@ func TestHostile(t *testing.T) {
 // TestClusters has a few clusters come up, with as few goroutines for each as is promised. How long that takes, and what is written when they
 // are at rest, depends on when a busy machine comes to rest: that is for the benchmark to judge.
 func TestClusters(t *testing.T) {
+	t.Parallel()
+
 	g := NewWithT(t)
 
 	few := small
-	few.settling = 2 * time.Second
+	few.settling = time.Second
 
 	results, err := measureClusters(t.Context(), few)
 	g.Expect(err).NotTo(HaveOccurred())
