@@ -279,14 +279,15 @@ func Begins(s Snapshot) bool {
 		return false
 	}
 
-	switch action := p.plan().Action.(type) {
-	case CreateMachine, Bootstrap:
-		return true
-	case RecordBootstrap:
-		return !action.Record.Done && p.holder() == nil
-	default:
-		return false
+	action := p.plan().Action
+	if record, is := action.(RecordBootstrap); is {
+		return !record.Record.Done && p.holder() == nil
 	}
+
+	_, creates := action.(CreateMachine)
+	_, bootstraps := action.(Bootstrap)
+
+	return creates || bootstraps
 }
 
 // empty is the node's own word that it has no etcd data.
