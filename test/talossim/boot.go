@@ -323,26 +323,23 @@ func (b *boot) booted() {
 	b.mu.Lock()
 	b.started = true
 	b.mu.Unlock()
-	b.seeBooted()
+	b.publish()
 }
 
-// seeBooted ends it once all services are up that it has started.
-func (b *boot) seeBooted() {
+// seeBooted tells whether the boot ends now, since all services are up that it has started.
+func (b *boot) seeBooted() bool {
 	for _, s := range b.services() {
 		if !s.running && s.state != "Finished" {
-			return
+			return false
 		}
 	}
 	b.mu.Lock()
-	booting := b.started && b.stage == runtimeres.MachineStageBooting
-	if booting {
-		b.stage = runtimeres.MachineStageRunning
+	defer b.mu.Unlock()
+	if !b.started || b.stage != runtimeres.MachineStageBooting {
+		return false
 	}
-	b.mu.Unlock()
-	if booting {
-		b.publish()
-		b.end(b.actor, bootSequence, nil)
-	}
+	b.stage = runtimeres.MachineStageRunning
+	return true
 }
 
 // startEtcd runs the member that the disk holds, or waits for a cluster to join. A node without etcd has booted.
@@ -365,7 +362,6 @@ func (b *boot) startEtcd() {
 		}
 		b.serviceIs("etcd", machine.ServiceStateEvent_RUNNING, "Started service")
 		b.booted()
-		b.publish()
 		if b.control != nil {
 			b.tasks.Go(b.claimManager)
 			b.runKubernetes()

@@ -285,7 +285,6 @@ func (n *Node) refresh() {
 	if b := n.current(); b != nil {
 		b.publish()
 		b.kubeletChanged.send()
-		b.seeBooted()
 	}
 }
 

@@ -121,6 +121,9 @@ func (b *boot) accessRule(ctx context.Context, access state.Access) error {
 
 // publish brings what the node shows, its state and its events, in line with what it is.
 func (b *boot) publish() {
+	if b.seeBooted() {
+		defer b.end(b.actor, bootSequence, nil) // when the running node is shown
+	}
 	b.publishing.Lock()
 	defer b.publishing.Unlock()
 	if b.ctx.Err() != nil {
