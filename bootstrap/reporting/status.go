@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	capicontroller "sigs.k8s.io/cluster-api/util/controller"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -46,17 +47,36 @@ func SetPaused(object Object, kind string) bool {
 	return false
 }
 
+// Deferrer holds the next reconcile of an object back until the cache has seen a write. It is Cluster API's controller.
+type Deferrer interface {
+	DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicontroller.GroupVersionKindType, string)
+}
+
+// Writer writes the status of objects of a kind.
+type Writer struct {
+	Client client.StatusClient
+	Kind   capicontroller.GroupVersionKindType
+
+	// Deferrer has the next reconcile see what this one has written. One that sees the status of before may find nothing to write, and what was
+	// written in between would stay: a change of the status alone wakes nobody.
+	Deferrer Deferrer
+}
+
 // Write writes the status of an object, if it has changed, in one patch. When somebody else has written in the meantime, nothing is, and
-// the result says when to look again: a change of the status alone wakes nobody. That the object is gone is no error.
-func Write(ctx context.Context, writer client.StatusClient, before, now client.Object) (ctrl.Result, error) {
+// the result says when to look again. That the object is gone is no error.
+func (w Writer) Write(ctx context.Context, before, now client.Object) (ctrl.Result, error) {
 	if equality.Semantic.DeepEqual(before, now) {
 		return ctrl.Result{}, nil
 	}
 
-	err := writer.Status().Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := w.Client.Status().Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 
 	switch {
-	case err == nil, apierrors.IsNotFound(err):
+	case err == nil:
+		w.Deferrer.DeferNextReconcileUntilCacheUpToDate(now, w.Kind, now.GetResourceVersion())
+
+		return ctrl.Result{}, nil
+	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: conflictPause}, nil

@@ -59,6 +59,7 @@ type Reconciler struct {
 
 	objects, secrets *lru.Cache
 	failing          *reporting.Failing
+	writer           reporting.Writer
 }
 
 const (
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	config.Status.ObservedGeneration = config.Generation
 
 	if reporting.SetPaused(config, machineconfig.KindTalosClusterConfig) {
-		return reporting.Write(ctx, r.Client, before, config)
+		return r.writer.Write(ctx, before, config)
 	}
 
 	seen, err := r.observe(ctx, config)
@@ -112,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	// A label that cannot be set hides nothing of what is reported.
-	result, err := reporting.Write(ctx, r.Client, before, config)
+	result, err := r.writer.Write(ctx, before, config)
 	if result.IsZero() && (!found.notices.Empty() || slices.ContainsFunc(found.bundles, func(finding bundleFinding) bool { return finding.again })) {
 		result.RequeueAfter = lookAgain
 	}
@@ -141,7 +142,7 @@ func (r *Reconciler) unjudged(ctx context.Context, before, config *bootstrapv1.T
 		conditions.Set(config, reporting.Condition(conditionType, metav1.ConditionUnknown, bootstrapv1.NotReadReason, said))
 	}
 
-	_, err := reporting.Write(ctx, r.Client, before, config)
+	_, err := r.writer.Write(ctx, before, config)
 
 	return ctrl.Result{}, errors.Join(fault, err)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	capicontroller "sigs.k8s.io/cluster-api/util/controller"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -75,10 +76,16 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 		Client: d.client, APIReader: live, Inputs: reader, Labels: moving.NewLabeller(d.client, reader, d.clock),
 		Secrets: clustersecrets.New(d.client, live, api, events.NewFakeRecorder(10), d.clock),
 		objects: lru.New(10), secrets: lru.New(10), failing: reporting.NewFailing(d.clock),
+		writer: reporting.Writer{Client: d.client, Deferrer: upToDate{}},
 	}
 
 	return d
 }
+
+// upToDate is the deferrer of a test whose client reads what was written.
+type upToDate struct{}
+
+func (upToDate) DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicontroller.GroupVersionKindType, string) {}
 
 // reconcile returns the object as it is then.
 func (d *desk) reconcile() (*bootstrapv1.TalosClusterConfig, error) {

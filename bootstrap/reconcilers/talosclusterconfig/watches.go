@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	carrier := reporting.WakeLater(r.forCarrier, r.Settle)
 	retried := reporting.Retry(r)
 
-	_, err := capicontroller.NewControllerManagedBy(mgr, log).
+	built, err := capicontroller.NewControllerManagedBy(mgr, log).
 		For(&bootstrapv1.TalosClusterConfig{}, builder.WithPredicates(predicate.Or(reporting.Own(), beganToSayNoCluster()))).
 		Watches(&bootstrapv1.TalosClusterConfig{}, reporting.Wake(r.forConfig), predicate.GenerationChangedPredicate{}).
 		Watches(&clusterv1.Cluster{}, reporting.Wake(r.forCluster), clusterChanged()).
@@ -62,6 +62,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Build(ctx, retried)
 	if err != nil {
 		return fmt.Errorf("talosclusterconfig: build the controller: %w", err)
+	}
+
+	r.writer = reporting.Writer{
+		Client: r.Client, Kind: capicontroller.StructuredObject(bootstrapv1.GroupVersion, machineconfig.KindTalosClusterConfig), Deferrer: built,
 	}
 
 	return nil

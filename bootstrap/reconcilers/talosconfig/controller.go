@@ -60,7 +60,7 @@ type Reconciler struct {
 	// WatchFilter is the value of the watch-filter label on the TalosConfigs to reconcile. Empty: all.
 	WatchFilter string
 
-	deferrer  deferrer
+	deferrer  reporting.Deferrer
 	refreshed *refreshCache
 
 	failing *reporting.Failing

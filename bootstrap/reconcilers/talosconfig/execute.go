@@ -29,11 +29,6 @@ import (
 // dataKey is the key of the machine config in the data Secret, as Cluster API's bootstrap contract has it.
 const dataKey = "value"
 
-// deferrer holds the next reconcile back until the cache has seen a write. It is Cluster API's controller.
-type deferrer interface {
-	DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicontroller.GroupVersionKindType, string)
-}
-
 // execute does the step, and returns what is to be reported. A fault that only a user can mend is a terminal error: a
 // change of the object at fault wakes the TalosConfig, nothing else would help.
 func (r *Reconciler) execute(ctx context.Context, seen observation, next step) (outcome, error) {

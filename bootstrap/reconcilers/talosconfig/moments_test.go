@@ -293,6 +293,7 @@ func TestLiveReads(t *testing.T) {
 
 	w.machine("w-1", worker, "")
 	w.ready("w-1")
+	w.rests() // the cluster's own Secrets follow
 
 	first := reads()
 	for _, name := range []string{"registry", "mine"} {

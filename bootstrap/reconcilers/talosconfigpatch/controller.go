@@ -57,6 +57,7 @@ type Reconciler struct {
 	WatchFilter string
 
 	failing *reporting.Failing
+	writer  reporting.Writer
 	judged  *lru.Cache
 	windows windows
 
@@ -83,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	patch.Status.ObservedGeneration = patch.Generation
 
 	if reporting.SetPaused(patch, machineconfig.KindTalosConfigPatch) {
-		return reporting.Write(ctx, r.Client, before, patch)
+		return r.writer.Write(ctx, before, patch)
 	}
 
 	surveyed, wait, err := r.look(ctx, patch)
@@ -113,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	// A label that cannot be set hides nothing of what is reported.
-	result, err := reporting.Write(ctx, r.Client, before, patch)
+	result, err := r.writer.Write(ctx, before, patch)
 
 	return result, errors.Join(err, labelErr)
 }
@@ -139,7 +140,7 @@ func (r *Reconciler) unjudged(ctx context.Context, before, patch *bootstrapv1.Ta
 		conditions.Set(patch, reporting.Condition(conditionType, metav1.ConditionUnknown, bootstrapv1.NotReadReason, said))
 	}
 
-	_, err := reporting.Write(ctx, r.Client, before, patch)
+	_, err := r.writer.Write(ctx, before, patch)
 
 	return ctrl.Result{}, errors.Join(fault, err)
 }

@@ -47,7 +47,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return reporting.Metadata(r.Metadata, kind, reporting.WakeLater(r.forReferenced(kind), later), mgr)
 	}
 
-	_, err := capicontroller.NewControllerManagedBy(mgr, log).
+	built, err := capicontroller.NewControllerManagedBy(mgr, log).
 		For(&bootstrapv1.TalosConfigPatch{}, builder.WithPredicates(reporting.Own())).
 		Watches(&bootstrapv1.TalosConfigPatch{}, all, predicate.GenerationChangedPredicate{}).
 		Watches(&bootstrapv1.TalosConfig{}, all, configChanged()).
@@ -64,6 +64,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Build(ctx, retried)
 	if err != nil {
 		return fmt.Errorf("talosconfigpatch: build the controller: %w", err)
+	}
+
+	r.writer = reporting.Writer{
+		Client: r.Client, Kind: capicontroller.StructuredObject(bootstrapv1.GroupVersion, machineconfig.KindTalosConfigPatch), Deferrer: built,
 	}
 
 	return nil
