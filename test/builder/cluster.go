@@ -46,6 +46,11 @@ func Cluster(name string) *ClusterBuilder {
 // Light has simulated machines with a model of etcd and without Kubernetes, which start in milliseconds.
 func (b *ClusterBuilder) Light() *ClusterBuilder { return b.On(Sim{Fidelity: infrav1.FidelityLight}) }
 
+// InMemory has simulated machines with a model of etcd and a Kubernetes API in memory.
+func (b *ClusterBuilder) InMemory() *ClusterBuilder {
+	return b.On(Sim{Fidelity: infrav1.FidelityInMemory})
+}
+
 // On is the infrastructure.
 func (b *ClusterBuilder) On(infrastructure Infrastructure) *ClusterBuilder {
 	b.infrastructure = infrastructure

@@ -178,7 +178,7 @@ func snippetFile(at, snippet string) string {
 	}
 
 	var imports strings.Builder
-	if strings.Contains(snippet, ".Should(") {
+	if strings.Contains(snippet, ".Should(") || strings.Contains(snippet, ".To(") {
 		imports.WriteString("import . \"github.com/onsi/gomega\"\n")
 	}
 

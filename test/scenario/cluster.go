@@ -3,14 +3,16 @@
 package scenario
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	. "github.com/onsi/gomega"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,27 +87,38 @@ func (s *Scenario) NodesAreReady(count int, but ...string) {
 	s.Expect(err).NotTo(HaveOccurred())
 
 	s.Eventually(func(g Gomega) {
-		output, err := exec.CommandContext(s.Ctx, kubectl, "--kubeconfig", file, "get", "nodes", "--no-headers").CombinedOutput()
-		g.Expect(err).NotTo(HaveOccurred(), string(output))
+		var output, faults bytes.Buffer
 
-		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-		g.Expect(lines).To(HaveLen(count))
+		// No table: the Kubernetes of machines in memory makes none.
+		command := exec.CommandContext(s.Ctx, kubectl, "--kubeconfig", file, "get", "nodes", "--output", "json")
+		command.Stdout, command.Stderr = &output, &faults
+		g.Expect(command.Run()).To(Succeed(), faults.String())
+
+		nodes := &corev1.NodeList{}
+		g.Expect(json.Unmarshal(output.Bytes(), nodes)).To(Succeed())
+		g.Expect(nodes.Items).To(HaveLen(count))
 
 		unready := slices.Clone(but)
 
-		for _, line := range lines {
-			fields, status := strings.Fields(line), "Ready"
-			g.Expect(fields).NotTo(BeEmpty())
-
-			if at := slices.Index(unready, fields[0]); at >= 0 {
-				unready, status = slices.Delete(unready, at, at+1), "NotReady"
+		for _, node := range nodes.Items {
+			want := true
+			if at := slices.Index(unready, node.Name); at >= 0 {
+				unready, want = slices.Delete(unready, at, at+1), false
 			}
 
-			g.Expect(fields).To(HaveExactElements(Not(BeEmpty()), Equal(status), Not(BeEmpty()), Not(BeEmpty()), Equal(builder.KubernetesVersion)), line)
+			g.Expect(ready(node)).To(Equal(want), "Node %s is ready: %v", node.Name, node.Status.Conditions)
+			g.Expect(node.Spec.Unschedulable).To(BeFalse(), "Node %s is cordoned", node.Name)
+			g.Expect(node.Status.NodeInfo.KubeletVersion).To(Equal(builder.KubernetesVersion), node.Name)
 		}
 
 		g.Expect(unready).To(BeEmpty(), "they have no Node")
 	}).Should(Succeed())
+}
+
+func ready(node corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // DeleteCluster deletes the Cluster, and waits until nothing is left of it.

@@ -109,6 +109,19 @@ func (s *Scenario) Says(object Speaker, name, condition string, status metav1.Co
 	}).WithTimeout(forbearance).Should(Succeed())
 }
 
+// Plans waits until the plan of the TalosControlPlane has this reason, and each of the words in its message. It waits for as long as Says: of a
+// node that does not answer, the plan speaks after five minutes.
+func (s *Scenario) Plans(reason string, words ...string) {
+	s.Eventually(func(g Gomega) {
+		plan := s.ControlPlane().Status.Plan
+		g.Expect(plan.Reason).To(Equal(reason), plan.Message)
+
+		for _, word := range words {
+			g.Expect(plan.Message).To(ContainSubstring(word), reason)
+		}
+	}).WithTimeout(forbearance).Should(Succeed())
+}
+
 // Power sets the power of a machine, by its Machine's name or its SimMachine's, and waits until the infrastructure provider says so.
 func (s *Scenario) Power(name string, state infrav1.Power) {
 	machine, reason := &infrav1.SimMachine{}, infrav1.RunningReason
