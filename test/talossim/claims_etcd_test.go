@@ -178,15 +178,18 @@ var etcdClaims = []claim{
 		},
 	},
 	{
-		says: "an alarm shows at every member and is disarmed once for all", source: sourceEtcd, options: three,
+		says: "an alarm shows at every member, stays when its member leaves, and is disarmed once for all", source: sourceEtcd, options: three,
 		check: func(_ *testing.T, s *subject) {
+			id := s.nodes[1].EtcdMemberID()
 			s.Expect(s.nodes[1].RaiseEtcdAlarm(machine.EtcdMemberAlarm_NOSPACE)).To(Succeed())
 			alarms := func() []*machine.EtcdMemberAlarm {
 				response, err := s.as(role.Reader).EtcdAlarmList(s.ctx)
 				s.Expect(err).NotTo(HaveOccurred())
 				return response.GetMessages()[0].GetMemberAlarms()
 			}
-			s.Expect(alarms()).To(ConsistOf(HaveField("MemberId", s.nodes[1].EtcdMemberID())))
+			s.Expect(alarms()).To(ConsistOf(HaveField("MemberId", id)))
+			s.Expect(remove(s, s.node, id)).To(Succeed())
+			s.Expect(alarms()).To(ConsistOf(HaveField("MemberId", id)))
 			_, err := s.as(role.Operator).EtcdAlarmDisarm(s.ctx)
 			s.Expect(err).NotTo(HaveOccurred())
 			s.Expect(alarms()).To(BeEmpty())

@@ -22,6 +22,8 @@ type etcdCluster struct {
 	leader  uint64
 	term    uint64
 	index   uint64
+	// alarms are those of members, in the order in which they were raised. They stay when their member is removed, until they are disarmed.
+	alarms []*machine.EtcdMemberAlarm
 	// added counts the members ever added, so that no ID comes twice.
 	added uint64
 	// changed is closed and replaced when anything changed.
@@ -38,7 +40,6 @@ type modelMember struct {
 	up       bool
 	caughtUp bool
 	dbSize   int64
-	alarms   []machine.EtcdMemberAlarm_AlarmType
 }
 
 // learnerLimit is etcd's default for learners at a time.

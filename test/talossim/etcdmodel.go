@@ -277,7 +277,7 @@ func (e *modelEtcd) status(context.Context) (status *machine.EtcdMemberStatus, e
 		if c.leader == 0 {
 			status.Errors = append(status.Errors, "etcdserver: no leader")
 		}
-		for _, alarm := range c.alarmRows() {
+		for _, alarm := range c.alarms {
 			status.Errors = append(status.Errors, fmt.Sprintf("memberID:%d alarm:%s", alarm.GetMemberId(), alarm.GetAlarm()))
 		}
 		return nil
@@ -285,19 +285,9 @@ func (e *modelEtcd) status(context.Context) (status *machine.EtcdMemberStatus, e
 	return status, err
 }
 
-func (c *etcdCluster) alarmRows() []*machine.EtcdMemberAlarm {
-	var rows []*machine.EtcdMemberAlarm
-	for _, m := range c.members {
-		for _, alarm := range m.alarms {
-			rows = append(rows, &machine.EtcdMemberAlarm{MemberId: m.id, Alarm: alarm})
-		}
-	}
-	return rows
-}
-
 func (e *modelEtcd) alarms(context.Context) (rows []*machine.EtcdMemberAlarm, err error) {
 	err = e.at(func(c *etcdCluster, m *modelMember) error {
-		rows = c.alarmRows()
+		rows = slices.Clone(c.alarms)
 		return c.serves(m.id)
 	})
 	return rows, err
@@ -308,10 +298,7 @@ func (e *modelEtcd) disarm(context.Context) (rows []*machine.EtcdMemberAlarm, er
 		if err := c.serves(m.id); err != nil {
 			return err
 		}
-		rows = c.alarmRows()
-		for _, other := range c.members {
-			other.alarms = nil
-		}
+		rows, c.alarms = c.alarms, nil
 		c.notify()
 		return nil
 	})
@@ -357,8 +344,9 @@ func (e *modelEtcd) snapshot(_ context.Context, to io.Writer) error {
 // raise sets an alarm on this member.
 func (e *modelEtcd) raise(alarm machine.EtcdMemberAlarm_AlarmType) error {
 	return e.at(func(c *etcdCluster, m *modelMember) error {
-		if !slices.Contains(m.alarms, alarm) {
-			m.alarms = append(m.alarms, alarm)
+		raised := func(a *machine.EtcdMemberAlarm) bool { return a.GetMemberId() == m.id && a.GetAlarm() == alarm }
+		if !slices.ContainsFunc(c.alarms, raised) {
+			c.alarms = append(c.alarms, &machine.EtcdMemberAlarm{MemberId: m.id, Alarm: alarm})
 		}
 		c.notify()
 		return nil
