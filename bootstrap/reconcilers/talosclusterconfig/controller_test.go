@@ -85,7 +85,8 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 // upToDate is the deferrer of a test whose client reads what was written.
 type upToDate struct{}
 
-func (upToDate) DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicontroller.GroupVersionKindType, string) {}
+func (upToDate) DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicontroller.GroupVersionKindType, string) {
+}
 
 // reconcile returns the object as it is then.
 func (d *desk) reconcile() (*bootstrapv1.TalosClusterConfig, error) {
