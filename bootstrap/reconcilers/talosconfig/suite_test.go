@@ -58,7 +58,7 @@ func run(m *testing.M) (code int, err error) {
 	defer cancel()
 
 	// Tests wait for the API server and the managers most of the time.
-	if err := harness.Parallel(8); err != nil {
+	if err := harness.Parallel(4); err != nil {
 		return 1, err
 	}
 
