@@ -16,6 +16,8 @@ import (
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/maesh-dev/ichor/internal/consistency"
 )
 
 // conflictPause is how long to wait for the cache after somebody else has written first.
@@ -47,11 +49,6 @@ func SetPaused(object Object, kind string) bool {
 	return false
 }
 
-// Deferrer holds the next reconcile of an object back until the cache has seen a write. It is Cluster API's controller.
-type Deferrer interface {
-	DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicontroller.GroupVersionKindType, string)
-}
-
 // Writer writes the status of objects of a kind.
 type Writer struct {
 	Client client.StatusClient
@@ -59,7 +56,7 @@ type Writer struct {
 
 	// Deferrer has the next reconcile see what this one has written. One that sees the status of before may find nothing to write, and what was
 	// written in between would stay: a change of the status alone wakes nobody.
-	Deferrer Deferrer
+	Deferrer consistency.Deferrer
 }
 
 // Write writes the status of an object, if it has changed, in one patch. When somebody else has written in the meantime, nothing is, and

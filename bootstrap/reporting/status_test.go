@@ -18,13 +18,18 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
+	"github.com/maesh-dev/ichor/internal/consistency"
 )
 
-// deferred are the versions that a next reconcile waits for.
-type deferred []string
+// deferred has the versions that a next reconcile waits for.
+type deferred struct {
+	consistency.Deferrer
+
+	versions []string
+}
 
 func (d *deferred) DeferNextReconcileUntilCacheUpToDate(_ metav1.Object, _ capicontroller.GroupVersionKindType, version string) {
-	*d = append(*d, version)
+	d.versions = append(d.versions, version)
 }
 
 // The next reconcile waits for the cache to have what was written. What the API server did not take, or nobody had to write, it waits not for.
@@ -71,10 +76,10 @@ func TestWriteDefers(t *testing.T) {
 			g.Expect(api.Get(t.Context(), client.ObjectKeyFromObject(before), stored)).To(Succeed())
 
 			if test.waits {
-				g.Expect(*waits).To(HaveExactElements(stored.ResourceVersion))
+				g.Expect(waits.versions).To(HaveExactElements(stored.ResourceVersion))
 				g.Expect(stored.ResourceVersion).NotTo(Equal(before.ResourceVersion))
 			} else {
-				g.Expect(*waits).To(BeEmpty())
+				g.Expect(waits.versions).To(BeEmpty())
 			}
 		})
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/maesh-dev/ichor/bootstrap/moving"
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
+	"github.com/maesh-dev/ichor/internal/consistency"
 	"github.com/maesh-dev/ichor/internal/inputs"
 )
 
@@ -83,7 +84,7 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 }
 
 // upToDate is the deferrer of a test whose client reads what was written.
-type upToDate struct{}
+type upToDate struct{ consistency.Deferrer }
 
 func (upToDate) DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicontroller.GroupVersionKindType, string) {
 }

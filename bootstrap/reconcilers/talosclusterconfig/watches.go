@@ -25,6 +25,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
+	"github.com/maesh-dev/ichor/internal/consistency"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -47,6 +48,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	log := ctrl.LoggerFrom(ctx).WithValues("controller", "talosclusterconfig")
 	carrier := reporting.WakeLater(r.forCarrier, r.Settle)
 	retried := reporting.Retry(r)
+	guard := consistency.NewGuard(mgr, retried)
 
 	built, err := capicontroller.NewControllerManagedBy(mgr, log).
 		For(&bootstrapv1.TalosClusterConfig{}, builder.WithPredicates(predicate.Or(reporting.Own(), beganToSayNoCluster()))).
@@ -59,13 +61,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesRawSource(reporting.Metadata(r.Metadata, machineconfig.KindSecret, reporting.Wake(r.forSecret), mgr)).
 		WatchesRawSource(retried.Source()).
 		WithOptions(options).
-		Build(ctx, retried)
+		Build(ctx, guard)
 	if err != nil {
 		return fmt.Errorf("talosclusterconfig: build the controller: %w", err)
 	}
 
 	r.writer = reporting.Writer{
-		Client: r.Client, Kind: capicontroller.StructuredObject(bootstrapv1.GroupVersion, machineconfig.KindTalosClusterConfig), Deferrer: built,
+		Client: r.Client, Kind: capicontroller.StructuredObject(bootstrapv1.GroupVersion, machineconfig.KindTalosClusterConfig), Deferrer: guard.Deferrer(built),
 	}
 
 	return nil

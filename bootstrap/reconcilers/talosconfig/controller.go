@@ -20,6 +20,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
+	"github.com/maesh-dev/ichor/internal/consistency"
 	"github.com/maesh-dev/ichor/internal/inputs"
 )
 
@@ -60,7 +61,7 @@ type Reconciler struct {
 	// WatchFilter is the value of the watch-filter label on the TalosConfigs to reconcile. Empty: all.
 	WatchFilter string
 
-	deferrer  reporting.Deferrer
+	deferrer  consistency.Deferrer
 	refreshed *refreshCache
 
 	failing *reporting.Failing

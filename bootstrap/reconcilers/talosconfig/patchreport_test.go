@@ -58,7 +58,7 @@ func (w *world) counts(name string, selected, applied int32) {
 
 // A patch says on how many machines it is, what it does there, and what keeps it from it.
 func TestPatchReport(t *testing.T) {
-	w := newWorldAlone(t)
+	w := newWorld(t)
 	w.bundle()
 	w.cluster()
 	w.create(clusterConfigYAML)

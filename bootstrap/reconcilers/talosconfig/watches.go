@@ -27,6 +27,7 @@ import (
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
+	"github.com/maesh-dev/ichor/internal/consistency"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -53,6 +54,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 
 	r.refreshed, r.told, r.failing = newRefreshCache(), lru.New(maxTold), reporting.NewFailing(r.Clock)
 	retried := reporting.Retry(r)
+	guard := consistency.NewGuard(mgr, retried)
 
 	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", "talosconfig")
 
@@ -80,12 +82,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesRawSource(metadata(machineconfig.KindConfigMap, r.forConfigMapMetadata)).
 		WatchesRawSource(retried.Source()).
 		WithOptions(options).
-		Build(ctx, retried)
+		Build(ctx, guard)
 	if err != nil {
 		return fmt.Errorf("talosconfig: build the controller: %w", err)
 	}
 
-	r.deferrer = built
+	r.deferrer = guard.Deferrer(built)
 
 	return nil
 }

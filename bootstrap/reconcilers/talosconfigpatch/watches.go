@@ -23,6 +23,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/bootstrap/reporting"
+	"github.com/maesh-dev/ichor/internal/consistency"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -43,6 +44,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	later := r.Settle + r.Settle/ownShare
 	all := reporting.WakeLater(r.all, later)
 	retried := reporting.Retry(r)
+	guard := consistency.NewGuard(mgr, retried)
 	metadata := func(kind string) source.Source {
 		return reporting.Metadata(r.Metadata, kind, reporting.WakeLater(r.forReferenced(kind), later), mgr)
 	}
@@ -61,13 +63,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesRawSource(metadata(machineconfig.KindConfigMap)).
 		WatchesRawSource(retried.Source()).
 		WithOptions(options).
-		Build(ctx, retried)
+		Build(ctx, guard)
 	if err != nil {
 		return fmt.Errorf("talosconfigpatch: build the controller: %w", err)
 	}
 
 	r.writer = reporting.Writer{
-		Client: r.Client, Kind: capicontroller.StructuredObject(bootstrapv1.GroupVersion, machineconfig.KindTalosConfigPatch), Deferrer: built,
+		Client: r.Client, Kind: capicontroller.StructuredObject(bootstrapv1.GroupVersion, machineconfig.KindTalosConfigPatch), Deferrer: guard.Deferrer(built),
 	}
 
 	return nil

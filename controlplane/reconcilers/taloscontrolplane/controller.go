@@ -9,8 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -25,6 +23,7 @@ import (
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/clustersecrets"
+	"github.com/maesh-dev/ichor/internal/consistency"
 	"github.com/maesh-dev/ichor/internal/rollout"
 	"github.com/maesh-dev/ichor/internal/talos"
 )
@@ -86,11 +85,8 @@ type Reconciler struct {
 	// deletions deletes Machines, and has what they are then.
 	deletions capicontroller.ClientWithDeleteResponse
 
-	deferrer deferrer
+	deferrer consistency.Deferrer
 	memory   *memory
-
-	// guard is the deferrer when Cluster API's waits for nothing, and nil otherwise.
-	guard *guard
 
 	authorities *authorityCache
 
@@ -98,28 +94,11 @@ type Reconciler struct {
 	retries workqueue.TypedRateLimiter[client.ObjectKey]
 }
 
-// deferrer holds the next reconcile back until the cache has seen a write. It is Cluster API's controller.
-type deferrer interface {
-	DeferNextReconcileUntilCacheUpToDate(metav1.Object, capicontroller.GroupVersionKindType, string)
-	ClearConsistencyStore(client.ObjectKey, types.UID)
-}
-
 // conflictPause is how long to wait for the cache after somebody else has written first.
 const conflictPause = time.Second
 
 // Reconcile brings one control plane a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if r.guard != nil {
-		behind, err := r.guard.behind(ctx, req.NamespacedName)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-
-		if behind {
-			return ctrl.Result{RequeueAfter: guardPause}, nil
-		}
-	}
-
 	tcp := &controlplanev1.TalosControlPlane{}
 	if err := r.Client.Get(ctx, req.NamespacedName, tcp); err != nil {
 		if apierrors.IsNotFound(err) {

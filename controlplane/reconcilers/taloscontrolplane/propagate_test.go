@@ -43,7 +43,7 @@ func TestPropagateOnce(t *testing.T) {
 	const planes, machines = 500, 3
 
 	writes := &applier{}
-	r := &Reconciler{Client: writes, memory: newMemory(), deferrer: newGuard(nil)}
+	r := &Reconciler{Client: writes, memory: newMemory(), deferrer: &deferring{}}
 
 	fleet := make([]*observation, planes)
 	for i := range fleet {

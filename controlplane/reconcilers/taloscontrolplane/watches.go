@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
-	"sigs.k8s.io/cluster-api/feature"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
 	"sigs.k8s.io/cluster-api/util/predicates"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +23,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/consistency"
 	"github.com/maesh-dev/ichor/internal/targeting"
 )
 
@@ -59,6 +59,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 
 	scheme, log := mgr.GetScheme(), ctrl.LoggerFrom(ctx).WithValues("controller", controllerName)
 
+	guard := consistency.NewGuard(mgr, r)
+
 	built, err := capicontroller.NewControllerManagedBy(mgr, log).
 		For(&controlplanev1.TalosControlPlane{}, builder.WithPredicates(predicates.ResourceHasFilterLabel(scheme, log, r.WatchFilter))).
 		Named(controllerName).
@@ -69,17 +71,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.forSecret)).
 		WatchesRawSource(r.ClusterCache.GetClusterSource(controllerName, forCluster, clustercache.WatchForProbeFailure(r.GracePeriod))).
 		WithOptions(options).
-		Build(ctx, r)
+		Build(ctx, guard)
 	if err != nil {
 		return fmt.Errorf("%s: build the controller: %w", controllerName, err)
 	}
 
-	r.deferrer = built
-
-	if !feature.Gates.Enabled(feature.ReconcilerRateLimiting) {
-		r.guard = newGuard(cacheVersion(mgr))
-		r.deferrer = r.guard
-	}
+	r.deferrer = guard.Deferrer(built)
 
 	return nil
 }
