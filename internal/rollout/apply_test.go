@@ -3,8 +3,6 @@
 package rollout_test
 
 import (
-	"fmt"
-
 	"github.com/maesh-dev/ichor/internal/etcd"
 	"github.com/maesh-dev/ichor/internal/rollout"
 )
@@ -41,7 +39,7 @@ func (w *world) apply(action rollout.Action, half bool) {
 			w.own = w.bundle
 		}
 	case rollout.RecordServing:
-		w.against("it is noted down that an API server answers, and none does")
+		w.recordServing()
 	case rollout.Bootstrap:
 		w.bootstrap(a.Machine, half)
 	case rollout.CreateMachine:
@@ -151,7 +149,7 @@ func (w *world) start(n *node) {
 func (w *world) create(a rollout.CreateMachine) {
 	live, leaving := 0, 0
 
-	for _, n := range w.nodes {
+	for _, n := range w.here() {
 		if n.stage == 0 {
 			live++
 		} else {
@@ -176,20 +174,17 @@ func (w *world) create(a rollout.CreateMachine) {
 		w.against("a machine is made, and %d of %d voters are down: etcd may not take it in", all-up, all)
 	}
 
-	w.made++
-	name, address := fmt.Sprintf("cp%02d", w.made), fmt.Sprintf("10.0.0.%d", w.made)
-
-	if w.rng != nil && len(w.freed) > 0 && w.rng.IntN(2) == 0 {
-		address = w.freed[len(w.freed)-1]
-		w.freed = w.freed[:len(w.freed)-1]
+	if live+leaving == 0 && w.elsewhere() && !w.initialized && !w.own.Record.Done && !w.bundle.Record.Done {
+		w.against("a first machine is made beside a control plane of this cluster that lives")
 	}
 
-	w.nodes = append(w.nodes, &node{
-		Machine: rollout.Machine{
-			Name: name, Created: w.now, Ours: true, Hook: true, FailureDomain: a.FailureDomain, RemediationFor: a.Remediation,
-		},
-		version: w.spec.Version, template: w.template, address: address, reachable: true, coming: 2,
-	})
+	n := w.machine()
+	n.FailureDomain, n.RemediationFor = a.FailureDomain, a.Remediation
+
+	if w.rng != nil && len(w.freed) > 0 && w.rng.IntN(2) == 0 {
+		n.address = w.freed[len(w.freed)-1]
+		w.freed = w.freed[:len(w.freed)-1]
+	}
 }
 
 // busy is true while an operation in place runs on a machine beside one.
@@ -315,9 +310,18 @@ func (w *world) remove(a rollout.RemoveEtcdMember) {
 		return
 	}
 
+	if a.Machine == "" {
+		w.sparing(a.Member)
+	}
+
 	n := w.node(m.host)
-	if n != nil && n.stage != atHook {
+
+	switch {
+	case n == nil || n.stage == atHook:
+	case !n.foreign:
 		w.against("the member of %s is removed, and the Machine stays", m.host)
+	case w.noted:
+		w.against("the member of %s is removed, whose Machine has not been brought", m.host)
 	}
 
 	if w.busy(n) {

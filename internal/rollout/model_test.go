@@ -49,6 +49,10 @@ type world struct {
 	orphans          map[etcd.MemberID]time.Time
 	freed            []string // addresses
 
+	// A control plane of this cluster whose Machines are not here: whether it is out of reach, whether it is noted down that it has answered, and
+	// whether nodes of here find its etcd and join it.
+	outOfReach, noted, discovers bool
+
 	shown      []rollout.Machine
 	shownNodes []rollout.Node
 
@@ -83,6 +87,7 @@ type node struct {
 	ill               int  // ticks since it was last well
 	ails              bool // its Talos is not well, and etcd and Kubernetes are
 	suffers           bool // a MachineHealthCheck wants one that ails replaced
+	foreign           bool // its Machine is not here
 
 	// earlier is what it said before the last tick. It is gone once something has been done.
 	earlier *etcd.View
@@ -215,7 +220,7 @@ func (w *world) tick() {
 
 	w.elect()
 
-	for _, n := range w.nodes {
+	for _, n := range w.here() {
 		if n.up && n.reachable && n.NodeName != "" && (n.stage == 0 || n.Hook) {
 			w.initialized = true
 		}
@@ -307,6 +312,7 @@ func (w *world) join(n *node) {
 	m := w.memberBy(n.member)
 
 	switch {
+	case n.member == 0 && !n.foreign && w.elsewhere() && !w.discovers:
 	case n.member == 0 && !n.data && w.takesIn() && !w.addressTaken(n.address):
 		n.member, n.data = w.add(n), true
 	case m == nil:

@@ -144,6 +144,11 @@ func interleave(seed uint64, h *history) (ending, fault string) {
 		w.spec.Rollout.Strategy.RollingUpdate.MaxSurge = &none
 	}
 
+	if rng.IntN(6) == 0 {
+		w.foreignControlPlane()
+		h.add("a control plane of this cluster lives elsewhere, with %d machines", len(w.nodes)-len(w.here()))
+	}
+
 	step := func(half bool) rollout.Decision {
 		d := w.decide()
 
@@ -229,12 +234,19 @@ func asked(d rollout.Decision) bool {
 
 // event is something that happens to the world from outside. It never costs the quorum: that is what decisions are held to.
 func (w *world) event(h *history) {
-	rng := w.rng
-	if len(w.nodes) == 0 {
+	rng, here := w.rng, w.here()
+
+	if w.elsewhere() && rng.IntN(4) == 0 {
+		w.foreignEvent(h)
+
 		return
 	}
 
-	n := w.nodes[rng.IntN(len(w.nodes))]
+	if len(here) == 0 {
+		return
+	}
+
+	n := here[rng.IntN(len(here))]
 
 	switch rng.IntN(22) {
 	case 0, 1:
@@ -313,9 +325,10 @@ func (w *world) heal(h *history) {
 	h.add("everything is mended that can be")
 
 	w.paused = false
+	w.foreignEnds(h)
 
 	for _, n := range w.nodes {
-		n.reachable = true
+		n.reachable, n.earlier = true, nil
 
 		if n.ails {
 			w.template = "mended"

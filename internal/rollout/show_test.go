@@ -14,7 +14,13 @@ import (
 )
 
 // decide observes and decides.
-func (w *world) decide() rollout.Decision { return rollout.PlanNoting(w.snapshot(), w.seeOrphans) }
+func (w *world) decide() rollout.Decision {
+	s := w.snapshot()
+	s.ControlPlane.ServedElsewhere = w.noted
+	s.ControlPlane.Serving = rollout.Begins(s) && w.serves()
+
+	return rollout.PlanNoting(s, w.seeOrphans)
+}
 
 // snapshot is what a controller sees. It is good until the next one.
 func (w *world) snapshot() rollout.Snapshot {
@@ -35,7 +41,9 @@ func (w *world) snapshot() rollout.Snapshot {
 	w.shown, w.shownNodes = w.shown[:0], w.shownNodes[:0]
 
 	for _, n := range w.nodes {
-		w.shown = append(w.shown, w.show(n))
+		if !n.foreign {
+			w.shown = append(w.shown, w.show(n))
+		}
 
 		if n.joined {
 			w.shownNodes = append(w.shownNodes, rollout.Node{Name: n.Name, Addresses: n.Addresses, Ready: n.up})
