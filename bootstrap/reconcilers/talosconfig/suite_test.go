@@ -311,6 +311,10 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		}
 
 		response, err := r.server(request, next).RoundTrip(request)
+		if err == nil {
+			lagging(request, response)
+		}
+
 		// What the API server refused changed nothing: a patch of a version that the cache had not seen, a create that another won.
 		if err == nil && response.StatusCode < http.StatusBadRequest {
 			r.note(request)
