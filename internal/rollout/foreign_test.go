@@ -74,10 +74,11 @@ func (w *world) recordServing() {
 	w.noted = true
 }
 
-// bring has the Machines of the foreign control plane here, as a backup does: without status, and without the owner that they had.
-func (w *world) bring() {
+// bring has the Machines of the foreign control plane here, as a backup does: without status, and without the owner that they had. Some of them may be
+// left out for now.
+func (w *world) bring(some bool) {
 	for _, n := range w.nodes {
-		if n.foreign {
+		if n.foreign && (!some || w.rng.IntN(2) == 0) {
 			n.foreign, n.Ours, n.Orphan, n.forgotten = false, false, true, w.rng.IntN(5)
 		}
 	}
@@ -103,8 +104,9 @@ func (w *world) foreignEvent(h *history) {
 		w.outOfReach = !w.outOfReach && w.noted
 		h.add("the foreign control plane is out of reach: %t", w.outOfReach)
 	case 2:
-		h.add("the Machines of the foreign control plane are brought")
-		w.bring()
+		some := w.rng.IntN(2) == 0
+		h.add("the Machines of the foreign control plane are brought: %s", map[bool]string{true: "some of them", false: "all"}[some])
+		w.bring(some)
 	case 3:
 		if n := w.nodes[w.rng.IntN(len(w.nodes))]; n.foreign && n.up && w.spare(n) {
 			h.add("%s dies, where nobody sees it", n.Name)
@@ -122,7 +124,7 @@ func (w *world) foreignEvent(h *history) {
 // foreignEnds brings a foreign control plane, or has it gone for good, and a user says that nothing of it is elsewhere any more.
 func (w *world) foreignEnds(h *history) {
 	if w.elsewhere() && (w.rng.IntN(2) == 0 || !w.lose()) {
-		w.bring()
+		w.bring(false)
 	}
 
 	h.add("nothing is elsewhere any more")

@@ -180,6 +180,13 @@ func (p *planner) letGo(m *Machine) *Decision {
 		return wait(controlplanev1.PlanEtcdUnaccountedReason, "Machine %s stays: %s", m.Name, doubt)
 	}
 
+	// It may as well be on a machine that has not been brought yet, as in orphans.
+	if p.ControlPlane.ServedElsewhere {
+		return wait(controlplanev1.PlanServedElsewhereReason,
+			"Machine %s stays: its node tells nothing, and etcd member %s may be its own, or that of a Machine which is not here: an API server of this cluster answered before any Machine here ran one. Bring the Machines of that control plane, or remove the annotation %s from TalosControlPlane %s if none of it is left",
+			m.Name, stranger, controlplanev1.ServedElsewhereAnnotation, p.ControlPlane.Name)
+	}
+
 	if verdict := p.etcd.MaySpare(stranger.ID); !verdict.OK {
 		return blockedByEtcd(verdict, "Machine "+m.Name+" stays until the etcd member that may be its own can be removed")
 	}

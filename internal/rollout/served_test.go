@@ -111,6 +111,10 @@ func TestServedElsewhereGoesOn(t *testing.T) {
 			s.Machines = s.Machines[:3]
 			s.Orphans = map[etcd.MemberID]time.Time{4: s.Now.Add(-time.Hour)}
 		}, "Wait", controlplanev1.PlanServedElsewhereReason},
+		"a silent machine is deleted, and a member may be its own": {3, func(s *rollout.Snapshot) {
+			situations["it is silent, and its member has only its address"](s)
+			leaving(s, 2, stages[atHook])
+		}, "Wait", controlplanev1.PlanServedElsewhereReason},
 		"all is well": {3, func(*rollout.Snapshot) {}, "None", controlplanev1.PlanUpToDateReason},
 	}
 
