@@ -3,10 +3,16 @@
 package workload_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -51,6 +57,14 @@ func TestServes(t *testing.T) {
 		s.StartTLS()
 	}, well)
 
+	// Those of a control plane that nobody has looked after for a year.
+	expired, root := expiredOf(t)
+	old := server(func(s *httptest.Server) {
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{expired}, MinVersion: tls.VersionTLS12}
+		s.StartTLS()
+	}, well)
+	authority = append(authority, root...)
+
 	// A load balancer without a backend takes connections, and nothing comes.
 	mute, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,6 +80,7 @@ func TestServes(t *testing.T) {
 	}{
 		"well":                                 {secure.URL, ""},
 		"by another name":                      {strings.Replace(secure.URL, "127.0.0.1", "localhost", 1), ""},
+		"its certificate has expired":          {old.URL, ""},
 		"not ready":                            {server((*httptest.Server).StartTLS, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }).URL, ""},
 		"it shows who it is, and says nothing": {server((*httptest.Server).StartTLS, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL, ""},
 		"of another authority":                 {foreign.URL, "certificate signed by unknown authority"},
@@ -91,7 +106,52 @@ func TestServes(t *testing.T) {
 		})
 	}
 
+	_, alien := expiredOf(t)
+	if err := workload.Serves(t.Context(), old.URL, alien); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("an expired certificate of another authority is a proof: %v", err)
+	}
+
 	if err := workload.Serves(t.Context(), secure.URL, []byte("none")); err == nil {
 		t.Error("proved without an authority")
 	}
+}
+
+// expiredOf is a server's certificate that was valid until a month ago, and the authority that it is of.
+func expiredOf(t *testing.T) (serving tls.Certificate, authority []byte) {
+	t.Helper()
+
+	begin := time.Now().AddDate(-1, -1, 0)
+	root := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: begin, NotAfter: begin.AddDate(10, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "kube-apiserver"}, NotBefore: begin.Add(time.Hour), NotAfter: begin.AddDate(1, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+
+	signer, signed := signedBy(t, root, root, nil)
+	key, shown := signedBy(t, leaf, root, signer)
+
+	return tls.Certificate{Certificate: [][]byte{shown}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
+}
+
+// signedBy makes a certificate with a key of its own. Without a signer it signs itself.
+func signedBy(t *testing.T, template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (key *ecdsa.PrivateKey, content []byte) {
+	t.Helper()
+
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if signer == nil {
+		signer = key
+	}
+
+	if content, err = x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer); err != nil {
+		t.Fatal(err)
+	}
+
+	return key, content
 }
