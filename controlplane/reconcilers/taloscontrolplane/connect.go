@@ -29,12 +29,7 @@ func (r *Reconciler) observeSecrets(ctx context.Context, seen *observation) erro
 	}
 
 	if state.Bundle != nil {
-		seen.bundle = state.Bundle
-
-		// With what is left of an earlier Cluster no config is rendered, which the TalosConfig tells. It keeps nobody from asking nodes.
-		if state.Fault != nil && !state.Fault.Leftover {
-			seen.secretsFault = state.Fault
-		}
+		seen.bundle, seen.secretsFault = state.Bundle, state.Fault
 
 		return nil
 	}

@@ -249,8 +249,16 @@ func (l *life) makeSecrets() {
 
 	l.must(client.IgnoreNotFound(err))
 
+	cluster := &clusterv1.Cluster{}
+	l.must(l.store.Get(l.ctx, client.ObjectKey{Namespace: lifeNamespace, Name: lifeCluster}, cluster))
+
 	for _, object := range l.secrets.objects {
-		l.create(object.DeepCopy())
+		made := object.DeepCopy()
+		for i := range made.OwnerReferences {
+			made.OwnerReferences[i].UID = cluster.UID
+		}
+
+		l.create(made)
 	}
 
 	if l.rng.IntN(8) == 0 {

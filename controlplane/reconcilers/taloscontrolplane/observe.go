@@ -314,7 +314,8 @@ func (o *observation) controlPlaneOf() rollout.ControlPlane {
 		out.ServedElsewhere = served && endpoint == o.cluster.Spec.ControlPlaneEndpoint.String()
 	}
 
-	if o.bundle != nil {
+	// What is left of an earlier Cluster of the name, and about to go, says nothing of this one: it would be initialized for ever, without etcd.
+	if o.bundle != nil && (o.secretsFault == nil || !o.secretsFault.Leftover) {
 		record, set := o.bundle.Annotations[controlplanev1.BootstrapAnnotation]
 		out.BundleBootstrap = rollout.ParseBootstrapMark(record, set)
 	}

@@ -6,18 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 )
 
 // sweepAge is how old what is left of a Machine that was never made must be: longer than it takes to make one.
@@ -80,7 +79,8 @@ func (r *Reconciler) listOwn(ctx context.Context, seen *observation, list client
 }
 
 func (r *Reconciler) sweepOne(ctx context.Context, seen *observation, object client.Object) error {
-	ours := util.IsOwnedByObject(object, seen.controlPlane, controlplanev1.GroupVersion.WithKind(talosControlPlaneKind).GroupKind())
+	// Of a restored backup's objects, which may come before their Machines, the owner has the name of this control plane, and is another.
+	ours := slices.ContainsFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == seen.controlPlane.UID })
 
 	if _, err := seen.machine(object.GetName()); err == nil || !ours || metav1.GetControllerOf(object) != nil ||
 		!object.GetDeletionTimestamp().IsZero() || seen.snapshot.Now.Sub(object.GetCreationTimestamp().Time) < sweepAge {

@@ -270,12 +270,15 @@ func (w *sweepWorld) leavesOthers() {
 	machine := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: machineKind, Name: "m", UID: "m", Controller: new(true)}
 	another := ours
 	another.Name, another.UID = "another", "another"
+	earlier := ours
+	earlier.UID = "earlier"
 
 	// What is there by what is said of it, but for the labels, which all have.
 	objects := map[string]func(client.Object){
 		"begun":               func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{ours}) },
 		"of-a-user":           func(client.Object) {},
 		"of-another":          func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{another}) },
+		"of-an-earlier-one":   func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{earlier}) },
 		"of-a-machine":        func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{ours, machine}) },
 		"of-a-late-machine":   func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{ours}) },
 		"taken-in-the-moment": func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{ours}) },
