@@ -200,10 +200,18 @@ func TestCandidates(t *testing.T) {
 			reach:     Reach{API: bootstrapv1.TalosAPISpec{Endpoints: []string{"a", "b", "c", "d", "e", "f", "g"}}},
 			addresses: internal("10.244.0.1", "10.0.0.1"),
 			want: []string{
-				"10.244.0.1 through a:50000", "10.0.0.1 through b:50000", "10.244.0.1 through b:50000", "10.0.0.1 through c:50000",
-				"10.244.0.1 through c:50000", "10.0.0.1 through d:50000",
+				"10.244.0.1 through a:50000", "10.0.0.1 through b:50000", "10.244.0.1 through c:50000", "10.0.0.1 through d:50000",
+				"10.244.0.1 through e:50000", "10.0.0.1 through f:50000",
 			},
 			why: "ways to it that were not tried: 8 (spec.talosAPI.cidrs of the TalosClusterConfig says which addresses are used)",
+		},
+		"each pair once": {
+			reach:     Reach{API: bootstrapv1.TalosAPISpec{Endpoints: []string{"a", "b", "c"}}},
+			addresses: internal("10.0.0.1", "10.0.0.2"),
+			want: []string{
+				"10.0.0.1 through a:50000", "10.0.0.2 through b:50000", "10.0.0.1 through c:50000",
+				"10.0.0.2 through a:50000", "10.0.0.1 through b:50000", "10.0.0.2 through c:50000",
+			},
 		},
 		"more addresses than are tried": {
 			addresses: internal("10.244.0.1", "10.244.0.2", "10.244.0.3", "10.244.0.4", "10.244.0.5", "10.244.0.6", "10.0.0.1"),

@@ -60,11 +60,17 @@ func (r Reach) candidates(m *Machine, shared map[string][]string) (ways []candid
 		}
 	}
 
-	// Each address and each endpoint comes in once before any comes in again: one that leads nowhere must not take all the tries.
-	for shift := range r.API.Endpoints {
-		for i, target := range targets {
-			ways = append(ways, candidate{dial: withPort(r.API.Endpoints[(i+shift)%len(r.API.Endpoints)]), node: target})
+	// Every address and every endpoint comes in as early as it can: one that leads nowhere must not take all the tries. When both are through at the
+	// same time, the pairs would be the same again.
+	shift := 0
+
+	for k := range len(targets) * len(r.API.Endpoints) {
+		target, endpoint := k%len(targets), k%len(r.API.Endpoints)
+		if k > 0 && target == 0 && endpoint == 0 {
+			shift++
 		}
+
+		ways = append(ways, candidate{dial: withPort(r.API.Endpoints[(endpoint+shift)%len(r.API.Endpoints)]), node: targets[target]})
 	}
 
 	if more := len(ways) - maxCandidates; more > 0 {
