@@ -150,6 +150,30 @@ func TestPlan(t *testing.T) {
 			},
 			decision{rollout.AdoptMachine{Machine: "cp02"}, controlplanev1.PlanAdoptingReason},
 		},
+		"the control plane goes, and its Machines stay": {
+			3, func(s *rollout.Snapshot) { s.ControlPlane.Deleting, s.ControlPlane.Orphaning = true, true },
+			wait(controlplanev1.PlanDeletingReason),
+		},
+		"the control plane goes without its Machines, and with the workers that need it": {
+			3, func(s *rollout.Snapshot) {
+				s.ControlPlane.Deleting, s.ControlPlane.Orphaning, s.Workers = true, true, []string{"w-1"}
+				leaving(s, 1, stages[3])
+			},
+			wait(controlplanev1.PlanDeletingReason),
+		},
+		"the control plane has gone without its Machines, and workers are there": {
+			1, func(s *rollout.Snapshot) {
+				s.ControlPlane.Deleting, s.Workers = true, []string{"w-1"}
+				s.Machines[0].Ours, s.Machines[0].Orphan = false, true
+			},
+			decision{rollout.ReleaseHooks{Machines: []string{"cp01"}}, controlplanev1.PlanDeletingReason},
+		},
+		"the control plane goes and has no Machine, and workers are there": {
+			1, func(s *rollout.Snapshot) {
+				s.ControlPlane.Deleting, s.Workers, s.Machines = true, []string{"w-1"}, nil
+			},
+			decision{rollout.ReleaseControlPlane{}, controlplanev1.PlanDeletingReason},
+		},
 		"the control plane goes, and a Machine with our hook has lost its owner": {
 			3, func(s *rollout.Snapshot) {
 				s.ControlPlane.Deleting = true

@@ -16,7 +16,15 @@ func (p *planner) deletion() *Decision {
 		return nil
 	}
 
-	if p.Cluster != nil && len(p.Workers) > 0 {
+	// Machines that are to stay must not be deleted because they still have us for an owner. When that is over the garbage collector has taken it off,
+	// and a cache that has not seen so yet deletes nothing: what is deleted must be what was looked at.
+	if p.ControlPlane.Orphaning {
+		return wait(controlplanev1.PlanDeletingReason,
+			"TalosControlPlane %s is deleted and its Machines stay (--cascade=orphan): it goes when the garbage collector of the management cluster has let them go", p.ControlPlane.Name)
+	}
+
+	// One that has no Machine, or no longer, serves nobody.
+	if p.Cluster != nil && len(p.Workers) > 0 && len(p.ours) > 0 {
 		// A Machine that a user has deleted before leaves etcd as ever: the workers still need it.
 		if d := p.leave(); d != nil && acts(d.Action) {
 			return d

@@ -61,6 +61,9 @@ type ControlPlane struct {
 	Deleting bool
 	Spec     controlplanev1.TalosControlPlaneSpec
 
+	// Orphaning is true while it is deleted in such a way that what belongs to it stays, and the garbage collector has not let all of that go.
+	Orphaning bool
+
 	// Initialized is true once the Kubernetes API server has answered, ever, by status or by any other evidence.
 	Initialized bool
 

@@ -49,7 +49,7 @@ const (
 // Annotations of the Secret <cluster>-kubeconfig, as the Secret <cluster>-talosconfig has its own.
 const (
 	// RotateAnnotation asks for a new client certificate. The user sets it to anything; each other value asks once, and so does the same
-	// one after the annotation has been removed. A Secret that a user has made is left as it is.
+	// one after the annotation has been removed. A Secret that a user has made is left as it is, and the condition CertificatesAvailable says so.
 	RotateAnnotation = "controlplane.ichor.maesh.dev/rotate"
 
 	// RotatedAnnotation is the value of RotateAnnotation that was answered last.

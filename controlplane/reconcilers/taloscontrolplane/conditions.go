@@ -76,14 +76,17 @@ func certificatesCondition(seen *observation) metav1.Condition {
 		return no(condition, seen.secretsFault.Reason, sentence(prose.Shorten(seen.secretsFault.Error())))
 	case seen.bundle == nil:
 		return no(condition, controlplanev1.CertificatesNotCreatedReason, "The cluster's secrets are made with its first machine config")
-	case !seen.kubeconfigLooked && conditions.GetReason(seen.controlPlane, condition) == controlplanev1.KubeconfigNotAvailableReason:
+	case !seen.kubeconfigLooked && slices.Contains(ofKubeconfig, conditions.GetReason(seen.controlPlane, condition)):
 		return *conditions.Get(seen.controlPlane, condition)
 	case seen.kubeconfigFault != nil:
 		return no(condition, controlplanev1.KubeconfigNotAvailableReason, sentence(prose.Shorten(seen.kubeconfigFault.Error())))
 	default:
-		return yes(condition, controlplanev1.CertificatesAvailableReason, "")
+		return yes(condition, controlplanev1.CertificatesAvailableReason, seen.kubeconfigNote)
 	}
 }
+
+// ofKubeconfig are the reasons of CertificatesAvailable by which it tells of the kubeconfig, too.
+var ofKubeconfig = []string{controlplanev1.KubeconfigNotAvailableReason, controlplanev1.CertificatesAvailableReason}
 
 func deletingCondition(tcp *controlplanev1.TalosControlPlane, decision rollout.Decision) metav1.Condition {
 	if tcp.DeletionTimestamp.IsZero() {

@@ -58,6 +58,8 @@ func (r *Reconciler) ensureKubeconfig(ctx context.Context, seen *observation) er
 	case err != nil:
 		return fmt.Errorf("secret %s: %w", key.Name, err)
 	case existing.Type != clusterv1.ClusterSecretType:
+		seen.noteUsersOwn(existing)
+
 		return nil
 	}
 
@@ -84,12 +86,24 @@ func (r *Reconciler) authority(ctx context.Context, seen *observation) (*corev1.
 	}
 }
 
+// noteUsersOwn notes that a user asks for another kubeconfig in a Secret that is never written.
+func (o *observation) noteUsersOwn(secret metav1.Object) {
+	if rotation.Asked(secret) {
+		o.kubeconfigNote = fmt.Sprintf("Secret %s is a user's own and is left as it is, although %s: delete it to have a new one made, or remove the annotation",
+			secret.GetName(), rotation.Reason())
+	}
+}
+
 func (r *Reconciler) createKubeconfig(ctx context.Context, seen *observation, authority *corev1.Secret, key client.ObjectKey) error {
 	// A user's Secret without the label is in no cache but that of metadata.
 	unlabelled := &metav1.PartialObjectMetadata{}
 	unlabelled.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 
 	if err := r.Metadata.Get(ctx, key, unlabelled); !apierrors.IsNotFound(err) {
+		if err == nil {
+			seen.noteUsersOwn(unlabelled)
+		}
+
 		return err
 	}
 

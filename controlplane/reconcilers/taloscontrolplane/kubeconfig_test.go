@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
@@ -18,10 +19,12 @@ import (
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -168,6 +171,8 @@ func (e everySecret) Get(ctx context.Context, key client.ObjectKey, object clien
 	}
 
 	object.SetUID(found.UID)
+	object.SetName(found.Name)
+	object.SetAnnotations(found.Annotations)
 
 	return nil
 }
@@ -309,7 +314,7 @@ func TestKubeconfigIsRotated(t *testing.T) {
 	}
 }
 
-// What cannot be rotated is left as it is: a user's own without a word, since it is none of ours, one that is immutable with what to do.
+// What cannot be rotated is left as it is, and it is told what to do: of one that is immutable, and of a user's own, which is none of ours.
 func TestKubeconfigIsNotRotated(t *testing.T) {
 	w := newKubeconfigWorld(t)
 	w.ensure()
@@ -341,11 +346,52 @@ func TestKubeconfigIsNotRotated(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	w.ensure()
+	const users = "Secret prod-kubeconfig is a user's own and is left as it is, although the annotation controlplane.ichor.maesh.dev/rotate asks for it: " +
+		"delete it to have a new one made, or remove the annotation"
+
+	told := func(want string) {
+		t.Helper()
+
+		seen := w.seen()
+		if seen.kubeconfigFault, seen.kubeconfigLooked = w.Reconciler.ensureKubeconfig(t.Context(), seen), true; seen.kubeconfigFault != nil {
+			t.Fatal(seen.kubeconfigFault)
+		}
+
+		if got := certificatesCondition(seen); got.Status != metav1.ConditionTrue || got.Message != want {
+			t.Errorf("%s %q, want %q", got.Status, got.Message, want)
+		}
+
+		// What is told stays as long as nobody looks again.
+		conditions.Set(seen.controlPlane, certificatesCondition(seen))
+
+		seen.kubeconfigLooked, seen.kubeconfigNote = false, ""
+		if got := certificatesCondition(seen); got.Message != want {
+			t.Errorf("without a look: %q, want %q", got.Message, want)
+		}
+	}
+
+	told(users)
 
 	if diff := cmp.Diff(mine, w.secret()); diff != "" {
 		t.Error(diff)
 	}
+
+	// In no cache but that of metadata it is the same.
+	all := w.Client
+	w.Reconciler.Client = interceptor.NewClient(w.stored, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if key.Name == mine.Name {
+				return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+			}
+
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	told(users)
+
+	w.Reconciler.Client = all
+	w.change(func(object *corev1.Secret) { delete(object.Annotations, controlplanev1.RotateAnnotation) })
+	told("")
 }
 
 // kubeconfigWorld is a cluster with an authority, of whose Secrets a reconciler sees all.
@@ -355,6 +401,7 @@ type kubeconfigWorld struct {
 	t         *testing.T
 	cluster   *clusterv1.Cluster
 	authority *corev1.Secret
+	stored    client.WithWatch
 	events    *events.FakeRecorder
 }
 
@@ -378,7 +425,7 @@ func newKubeconfigWorld(t *testing.T) *kubeconfigWorld {
 		Reconciler: &Reconciler{
 			Client: stored, Metadata: everySecret{reader: stored}, Clock: clock.RealClock{}, deferrer: &deferring{}, Recorder: recorder,
 		},
-		t: t, cluster: cluster, authority: authority, events: recorder,
+		t: t, cluster: cluster, authority: authority, stored: stored, events: recorder,
 	}
 }
 

@@ -132,16 +132,9 @@ func (r *Reconciler) freeName(ctx context.Context, seen *observation) (string, e
 			return "", fmt.Errorf("TalosControlPlane %s: spec.machineNaming.template: %w", seen.controlPlane.Name, err)
 		}
 
-		key := client.ObjectKey{Namespace: seen.controlPlane.Namespace, Name: name}
-		taken := false
-
-		for _, object := range []client.Object{&clusterv1.Machine{}, &bootstrapv1.TalosConfig{}} {
-			err := r.Client.Get(ctx, key, object)
-			if client.IgnoreNotFound(err) != nil {
-				return "", err
-			}
-
-			taken = taken || err == nil
+		taken, err := r.taken(ctx, seen, name)
+		if err != nil {
+			return "", err
 		}
 
 		if !taken {
@@ -150,6 +143,34 @@ func (r *Reconciler) freeName(ctx context.Context, seen *observation) (string, e
 	}
 
 	return "", fmt.Errorf("TalosControlPlane %s: spec.machineNaming.template gives names that are taken", seen.controlPlane.Name)
+}
+
+// taken says whether a Machine, a TalosConfig or an infrastructure machine has a name.
+func (r *Reconciler) taken(ctx context.Context, seen *observation, name string) (bool, error) {
+	key := client.ObjectKey{Namespace: seen.controlPlane.Namespace, Name: name}
+
+	for _, object := range []client.Object{&clusterv1.Machine{}, &bootstrapv1.TalosConfig{}} {
+		if err := r.Client.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
+			return false, err
+		} else if err == nil {
+			return true, nil
+		}
+	}
+
+	if seen.template == nil {
+		return false, nil
+	}
+
+	kind := seen.template.GroupVersionKind()
+	kind.Kind = strings.TrimSuffix(kind.Kind, clusterv1.TemplateSuffix)
+
+	infrastructure := &metav1.PartialObjectMetadata{}
+	infrastructure.SetGroupVersionKind(kind)
+
+	err := seen.ofKind(ctx, kind.GroupKind(), func(ctx context.Context) error { return r.Client.Get(ctx, key, infrastructure) })
+
+	// Without the right to read the kind a machine can be made all the same, and hardly ever has another its name.
+	return err == nil, ctx.Err()
 }
 
 // cleanUp removes what was made before something failed. The error is the first.
@@ -195,8 +216,18 @@ func (r *Reconciler) deleteMachine(ctx context.Context, seen *observation, name 
 	return nil
 }
 
-// adopt makes the control plane the controller of a Machine.
+// adopt makes the control plane the controller of a Machine, if it is not being deleted: a cache that is behind may see a Machine whose owner the
+// garbage collector has taken off because it is to stay, and not yet why.
 func (r *Reconciler) adopt(ctx context.Context, seen *observation, name string) error {
+	tcp := &controlplanev1.TalosControlPlane{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(seen.controlPlane), tcp); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("adopt Machine %s: %w", name, err)
+	}
+
+	if tcp.UID != seen.controlPlane.UID || !tcp.DeletionTimestamp.IsZero() {
+		return &notYetError{fmt.Errorf("adopt Machine %s: the control plane is being deleted", name)}
+	}
+
 	return r.changeMachine(ctx, seen, name, func(machine *clusterv1.Machine) error {
 		return controllerutil.SetControllerReference(seen.controlPlane, machine, r.Client.Scheme())
 	})

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
@@ -50,6 +51,9 @@ type observation struct {
 	// kubeconfigFault is what is wrong with the kubeconfig, if that was looked at.
 	kubeconfigFault  error
 	kubeconfigLooked bool
+
+	// kubeconfigNote is what there is to say about a kubeconfig with which nothing is wrong.
+	kubeconfigNote string
 
 	// nodes ask nodes; nil when nobody can.
 	nodes nodes
@@ -302,6 +306,7 @@ func (o *observation) controlPlaneOf() rollout.ControlPlane {
 
 	out := rollout.ControlPlane{
 		Name: tcp.Name, Paused: annotations.HasPaused(tcp), Deleting: !tcp.DeletionTimestamp.IsZero(), Spec: tcp.Spec,
+		Orphaning:   controllerutil.ContainsFinalizer(tcp, metav1.FinalizerOrphanDependents),
 		Initialized: ptr.Deref(tcp.Status.Initialization.ControlPlaneInitialized, false),
 		Bootstrap:   rollout.ParseBootstrapMark(record, set),
 	}

@@ -187,7 +187,9 @@ func TestSweep(t *testing.T) {
 	w := newSweepWorld(t)
 
 	t.Run("a manager that died", func(t *testing.T) { w.in(t).afterDeath() })
+	t.Run("a name that is taken", func(t *testing.T) { w.in(t).takesNoName() })
 	t.Run("what others own", func(t *testing.T) { w.in(t).leavesOthers() })
+	t.Run("the control plane goes and its Machines stay", func(t *testing.T) { w.in(t).goesAlone() })
 }
 
 // in is the world in another test.
@@ -352,4 +354,79 @@ func (w *sweepWorld) leavesOthers() {
 			w.t.Errorf("%s %s was changed", kind, of)
 		}
 	}
+}
+
+// takesNoName has an object of each kind have the only name that there is: applying to it would change it, and cleaning up remove it.
+func (w *sweepWorld) takesNoName() {
+	w.t.Helper()
+	w.clear()
+
+	plane := w.plane
+	defer func() { w.plane = plane }()
+
+	w.plane = plane.DeepCopy()
+	w.plane.Spec.MachineNaming.Template = "only"
+
+	machine := newMachine(w.plane, "prod", "only", rollout.CreateMachine{})
+	machine.Spec.Bootstrap.DataSecretName = new("only")
+	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: builder.InfrastructureGroupVersion.Group, Kind: builder.GenericInfrastructureMachineKind, Name: "only",
+	}
+	config := &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "only"}}
+
+	for _, object := range []client.Object{machine, config, builder.InfrastructureMachine("ns", "only").Build()} {
+		w.create(object)
+
+		before := w.there()
+		r, seen := w.manager(w.client, time.Now())
+
+		err := r.createMachine(w.ctx, seen, rollout.CreateMachine{})
+		w.Expect(err).To(MatchError(ContainSubstring("spec.machineNaming.template gives names that are taken")), "%T", object)
+		w.Expect(w.there()).To(Equal(before), "%T", object)
+		w.clear()
+	}
+}
+
+// goesAlone deletes a control plane as a user does who keeps the machines. There is no garbage collector here: it never gets further.
+func (w *sweepWorld) goesAlone() {
+	w.t.Helper()
+
+	plane := w.plane.DeepCopy()
+	plane.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: "alone", Finalizers: []string{controlplanev1.TalosControlPlaneFinalizer}}
+	w.create(plane)
+	w.Expect(w.client.Delete(w.ctx, plane, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+	w.Expect(w.client.Get(w.ctx, client.ObjectKeyFromObject(plane), plane)).To(Succeed())
+
+	// A cache that does not know of the deletion yet sees a Machine without an owner: it must not be ours again, and be deleted then.
+	machine := newMachine(plane, "prod", "cp-1", rollout.CreateMachine{})
+	machine.OwnerReferences, machine.Spec.Bootstrap.DataSecretName = nil, new("cp-1")
+	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: builder.InfrastructureGroupVersion.Group, Kind: builder.GenericInfrastructureMachineKind, Name: "cp-1",
+	}
+	w.create(machine)
+
+	r, seen := w.manager(w.client, time.Now())
+	seen.controlPlane = plane.DeepCopy()
+	seen.controlPlane.DeletionTimestamp = nil
+	w.Expect(r.adopt(w.ctx, seen, "cp-1")).To(MatchError(ContainSubstring("the control plane is being deleted")))
+	w.Expect(w.client.Get(w.ctx, client.ObjectKeyFromObject(machine), machine)).To(Succeed())
+	w.Expect(machine.OwnerReferences).To(BeEmpty())
+
+	seen.controlPlane = w.plane
+	w.Expect(r.adopt(w.ctx, seen, "cp-1")).To(Succeed())
+	w.Expect(w.client.Get(w.ctx, client.ObjectKeyFromObject(machine), machine)).To(Succeed())
+	w.Expect(metav1.IsControlledBy(machine, w.plane)).To(BeTrue())
+
+	decide := func() rollout.Decision {
+		seen := &observation{controlPlane: plane, cluster: w.cluster}
+
+		return rollout.Plan(rollout.Snapshot{
+			Now: time.Now(), Cluster: clusterOf(w.cluster), ControlPlane: seen.controlPlaneOf(), Machines: []rollout.Machine{{Name: "cp-1", Ours: true, Hook: true}},
+		})
+	}
+
+	w.Expect(decide().Action).To(Equal(rollout.Wait{}))
+
+	plane.Finalizers = []string{controlplanev1.TalosControlPlaneFinalizer}
+	w.Expect(decide().Action).To(Equal(rollout.ReleaseHooks{Machines: []string{"cp-1"}}), "what is deleted in another way takes its Machines with it")
 }
