@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/maesh-dev/ichor/test/infrastructure/machines"
 	play "github.com/maesh-dev/ichor/test/scenario"
 	"github.com/maesh-dev/ichor/test/stage"
 )
@@ -17,7 +18,10 @@ const patience = 4 * time.Minute
 var suite *play.Suite
 
 func TestMain(m *testing.M) {
-	play.Main(m, &suite, stage.Options{CAPIFeatureGates: map[string]bool{"MachineTaintPropagation": true, "ClusterTopology": true}})
+	play.Main(m, &suite, stage.Options{
+		CAPIFeatureGates: map[string]bool{"MachineTaintPropagation": true, "ClusterTopology": true},
+		Machines:         machines.Options{Schematics: schematics},
+	})
 }
 
 // onlyLong skips a test that takes longer, unless it is asked for.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +20,7 @@ import (
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	infrav1 "github.com/maesh-dev/ichor/test/infrastructure/api/v1alpha1"
 )
 
 // failing is a client of an API server that refuses some of what it is asked.
@@ -112,6 +114,50 @@ func TestSettlesBesideAFailure(t *testing.T) {
 
 	if plan := l.controlPlane().Status.Plan; plan.Action != "CreateMachine" || !strings.Contains(plan.Message, "exceeded quota") {
 		t.Errorf("the plan is %s: %s\n%s", plan.Action, plan.Message, l)
+	}
+}
+
+// A machine of which a part is refused leaves nothing behind, however often it is tried: not the infrastructure machine, which costs money, nor
+// the TalosConfig. Nothing is old enough to be swept.
+func TestRefusedMachineLeavesNothing(t *testing.T) {
+	for _, refused := range []string{talosConfigKind, machineKind} {
+		t.Run(refused, func(t *testing.T) {
+			l, p := grown(t)
+			attempts := 0
+
+			p.Client = failing{Client: p.Client, apply: func(kind string) error {
+				if kind != refused {
+					return nil
+				}
+
+				attempts++
+
+				return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", errors.New("exceeded quota"))
+			}}
+
+			tcp := l.controlPlane()
+			before := tcp.DeepCopy()
+			tcp.Spec.Replicas = new(int32(3))
+			l.must(l.store.Patch(l.ctx, tcp, client.MergeFrom(before)))
+
+			for range 5 {
+				p.reconcile()
+			}
+
+			if attempts == 0 {
+				t.Fatalf("no machine was tried\n%s", l)
+			}
+
+			for _, kind := range []schema.GroupVersionKind{bootstrapv1.GroupVersion.WithKind(talosConfigKind), infrav1.GroupVersion.WithKind("SimMachine")} {
+				list := &metav1.PartialObjectMetadataList{}
+				list.SetGroupVersionKind(kind)
+				l.must(l.store.List(l.ctx, list))
+
+				if n := len(list.Items); n != 1 {
+					t.Errorf("after %d attempts %d objects %s are there, want the first machine's\n%s", attempts, n, kind.Kind, l)
+				}
+			}
+		})
 	}
 }
 
