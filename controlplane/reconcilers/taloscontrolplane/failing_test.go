@@ -148,17 +148,70 @@ func TestRefusedMachineLeavesNothing(t *testing.T) {
 				t.Fatalf("no machine was tried\n%s", l)
 			}
 
-			for _, kind := range []schema.GroupVersionKind{bootstrapv1.GroupVersion.WithKind(talosConfigKind), infrav1.GroupVersion.WithKind("SimMachine")} {
-				list := &metav1.PartialObjectMetadataList{}
-				list.SetGroupVersionKind(kind)
-				l.must(l.store.List(l.ctx, list))
-
-				if n := len(list.Items); n != 1 {
-					t.Errorf("after %d attempts %d objects %s are there, want the first machine's\n%s", attempts, n, kind.Kind, l)
+			for kind, n := range l.parts() {
+				if n != 1 {
+					t.Errorf("after %d attempts %d objects %s are there, want the first machine's\n%s", attempts, n, kind, l)
 				}
 			}
 		})
 	}
+}
+
+// What a manager leaves that hears nothing of a Machine, and does not know whether it was made, goes by itself when it is old.
+func TestLeftoversGo(t *testing.T) {
+	l, p := grown(t)
+	well := p.Client
+
+	p.Client = failing{Client: well, apply: func(kind string) error {
+		if kind != machineKind {
+			return nil
+		}
+
+		return context.DeadlineExceeded
+	}}
+
+	scale := func(n int32) {
+		tcp := l.controlPlane()
+		before := tcp.DeepCopy()
+		tcp.Spec.Replicas = &n
+		l.must(l.store.Patch(l.ctx, tcp, client.MergeFrom(before)))
+		p.reconcile()
+	}
+
+	scale(3)
+
+	for kind, n := range l.parts() {
+		if n != 2 {
+			t.Fatalf("%d objects %s are there, want what may be a Machine's\n%s", n, kind, l)
+		}
+	}
+
+	p.Client = well
+	scale(1)
+
+	for begin := l.clock.Now(); l.clock.Now().Before(begin.Add(2 * sweepAge)); {
+		l.round()
+	}
+
+	for kind, n := range l.parts() {
+		if n != 1 {
+			t.Errorf("%d objects %s are there, want the first machine's\n%s", n, kind, l)
+		}
+	}
+}
+
+// parts are how many TalosConfigs and infrastructure machines there are.
+func (l *life) parts() map[string]int {
+	out := map[string]int{}
+
+	for _, kind := range []schema.GroupVersionKind{bootstrapv1.GroupVersion.WithKind(talosConfigKind), infrav1.GroupVersion.WithKind("SimMachine")} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		l.must(l.store.List(l.ctx, list))
+		out[kind.Kind] = len(list.Items)
+	}
+
+	return out
 }
 
 // A manager that cannot read what there is says so where people and alerts look: once, and in words that are not the API server's.
