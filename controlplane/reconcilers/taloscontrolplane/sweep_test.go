@@ -235,9 +235,9 @@ func (w *sweepWorld) afterDeath() {
 
 			left := w.there()
 			w.Expect(left).To(HaveLen((written+2)/3), what)
-			w.sweep(sweepAge - time.Minute)
+			w.sweep(time.Minute)
 			w.Expect(w.there()).To(Equal(left), what+": it is swept too early")
-			w.sweep(sweepAge + time.Minute)
+			w.sweep(3*time.Minute)
 
 			if len(left) == 3 {
 				made++
