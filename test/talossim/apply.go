@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ const tryTimeout = time.Minute
 func (s *machineService) ApplyConfiguration(ctx context.Context, request *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
 	b, n := s.boot, s.boot.node
 	if !b.changing.TryLock() {
-		return nil, status.Error(codes.FailedPrecondition, "another configuration is being applied")
+		return nil, status.Error(codes.FailedPrecondition, "another apply configuration is already in progress")
 	}
 	defer b.changing.Unlock()
 
@@ -38,6 +39,9 @@ func (s *machineService) ApplyConfiguration(ctx context.Context, request *machin
 	maintenance := b.config() == nil
 	if !maintenance && !rolesOf(ctx).Includes(role.Admin) {
 		return nil, status.Error(codes.PermissionDenied, "not authorized: a reader applies configurations in maintenance mode only")
+	}
+	if request.GetMode() != machine.ApplyConfigurationRequest_TRY {
+		b.settle() // whatever comes of this call
 	}
 	config, warnings, err := n.world.load(ctx, b.image, n.options.Metal, request.GetData())
 	if err != nil {
@@ -58,7 +62,11 @@ func (s *machineService) ApplyConfiguration(ctx context.Context, request *machin
 
 // applyInMaintenance makes the node go on with its boot, or install and reboot, with the configuration.
 func (b *boot) applyInMaintenance(request *machine.ApplyConfigurationRequest, config *nodeConfig, answer *machine.ApplyConfiguration) error {
-	if request.GetMode() != machine.ApplyConfigurationRequest_AUTO && request.GetMode() != machine.ApplyConfigurationRequest_REBOOT {
+	modes := []machine.ApplyConfigurationRequest_Mode{machine.ApplyConfigurationRequest_AUTO, machine.ApplyConfigurationRequest_REBOOT}
+	if b.image.version.Contract().AtLeast(14) {
+		modes = append(modes, machine.ApplyConfigurationRequest_NO_REBOOT)
+	}
+	if !slices.Contains(modes, request.GetMode()) {
 		return status.Errorf(codes.Unimplemented, "apply configuration in mode %s: not possible in maintenance mode", request.GetMode())
 	}
 	if request.GetDryRun() {
@@ -78,7 +86,7 @@ func (b *boot) apply(request *machine.ApplyConfigurationRequest, config *nodeCon
 	if err != nil {
 		return err
 	}
-	answer.Mode = mode
+	answer.Mode, answer.ModeDetails = mode, modeWords[mode]
 	if request.GetDryRun() {
 		if answer.ModeDetails, err = dryRun(mode, current, config); err != nil {
 			return status.Error(codes.Internal, err.Error())
@@ -98,6 +106,7 @@ func (b *boot) apply(request *machine.ApplyConfigurationRequest, config *nodeCon
 		if request.GetTryModeTimeout() != nil {
 			timeout = request.GetTryModeTimeout().AsDuration()
 		}
+		answer.ModeDetails += "\nThe config is applied in 'try' mode and will be automatically reverted back in " + timeout.String()
 		b.tryOut(current, config, timeout)
 	case machine.ApplyConfigurationRequest_NO_REBOOT, machine.ApplyConfigurationRequest_AUTO:
 		n.keep(config.raw)
@@ -108,6 +117,9 @@ func (b *boot) apply(request *machine.ApplyConfigurationRequest, config *nodeCon
 
 // resolveMode says what the node does for a mode, which depends on its version and, before 1.14, on what changes.
 func (b *boot) resolveMode(mode machine.ApplyConfigurationRequest_Mode, current, next *nodeConfig) (machine.ApplyConfigurationRequest_Mode, error) {
+	if modeWords[mode] == "" {
+		return mode, status.Errorf(codes.InvalidArgument, "incorrect mode '%s' specified for the apply config call", mode)
+	}
 	if b.image.version.Contract().AtLeast(14) {
 		switch mode {
 		case machine.ApplyConfigurationRequest_REBOOT:
@@ -141,11 +153,8 @@ func (b *boot) use(config *nodeConfig) {
 	b.mu.Lock()
 	before := b.active
 	b.active = config
-	if b.try != nil {
-		close(b.try)
-		b.try = nil
-	}
 	b.mu.Unlock()
+	b.settle()
 	if kubeletPrint(before, b.node) != kubeletPrint(config, b.node) {
 		b.restarted("kubelet")
 	}
@@ -154,6 +163,16 @@ func (b *boot) use(config *nodeConfig) {
 		b.control.changed.send()
 	}
 	b.kubeletChanged.send()
+}
+
+// settle ends that a configuration is tried: the one that is used stays.
+func (b *boot) settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.try != nil {
+		close(b.try)
+		b.try = nil
+	}
 }
 
 // kubeletPrint tells whether a kubelet has to be started again for another configuration.
@@ -205,14 +224,15 @@ func dryRun(mode machine.ApplyConfigurationRequest_Mode, current, next *nodeConf
 	if diff == "" {
 		diff = "No changes."
 	}
-	return fmt.Sprintf("Dry run summary:\nApplied configuration %s.\nConfig diff:\n\n%s", modeWords[mode], diff), nil
+	return fmt.Sprintf("Dry run summary:\n%s (skipped in dry-run).\nConfig diff:\n\n%s", modeWords[mode], diff), nil
 }
 
 var modeWords = map[machine.ApplyConfigurationRequest_Mode]string{
-	machine.ApplyConfigurationRequest_REBOOT:    "with a reboot",
-	machine.ApplyConfigurationRequest_NO_REBOOT: "without a reboot",
-	machine.ApplyConfigurationRequest_STAGED:    "to be applied after the next reboot",
-	machine.ApplyConfigurationRequest_TRY:       "without a reboot, to be reverted unless it is confirmed",
+	machine.ApplyConfigurationRequest_REBOOT:    "Applied configuration with a reboot",
+	machine.ApplyConfigurationRequest_NO_REBOOT: "Applied configuration without a reboot",
+	machine.ApplyConfigurationRequest_AUTO:      "Applied configuration without a reboot",
+	machine.ApplyConfigurationRequest_STAGED:    "Staged configuration to be applied after the next reboot",
+	machine.ApplyConfigurationRequest_TRY:       "Applied configuration without a reboot",
 }
 
 // needsReboot tells whether a Talos before 1.14 can apply a change only by a reboot. Documents beside the first apply at

@@ -69,6 +69,8 @@ type boot struct {
 	active *nodeConfig // nil in maintenance mode
 	// left is set when the etcd member left the cluster: the service stays down until the next boot.
 	left bool
+	// leaving is the sequence by which the boot ends; nil before.
+	leaving *leaving
 	// try is closed when a configuration that was applied to try is confirmed or replaced.
 	try chan struct{}
 	// registered is set when the kubelet's stand-in has registered the Node.
@@ -114,7 +116,7 @@ func (n *Node) tryBoots(ctx context.Context) error {
 			// This boot does nothing but install, and boot again.
 			n.disk.staged = nil
 			n.mu.Unlock()
-			n.installUpgrade(*staged)
+			n.installUpgrade(*staged, nil)
 			n.mu.Lock()
 			n.boots++
 		}
@@ -317,7 +319,7 @@ func (n *Node) prepareEtcd(config *nodeConfig) error {
 }
 
 // booted ends the sequence of the boot, unless another has begun. It ends when all services are up: a control-plane node is
-// booting for as long as it waits for its etcd to be bootstrapped, and any node while the service of an extension waits. That a real one
+// booting for as long as it waits for its etcd to be bootstrapped, and any node while the service of an extension waits, or its kubelet is not healthy. That a real one
 // reboots after BootTimeout, an hour and ten minutes, is not played. Source: Talos, v1alpha1 sequencer, StartAllServices; its issue 14373.
 func (b *boot) booted() {
 	b.mu.Lock()
@@ -329,7 +331,7 @@ func (b *boot) booted() {
 // seeBooted tells whether the boot ends now, since all services are up that it has started.
 func (b *boot) seeBooted() bool {
 	for _, s := range b.services() {
-		if !s.running && s.state != "Finished" {
+		if s.state != "Finished" && !(s.running && s.healthy) {
 			return false
 		}
 	}
@@ -382,12 +384,13 @@ func (w *World) peers(self *Node, key string) []string {
 	return addresses
 }
 
-// setStage shows what the node is doing.
-func (b *boot) setStage(stage runtimeres.MachineStage) {
+// setStage shows what the node is doing, and returns what it did before.
+func (b *boot) setStage(stage runtimeres.MachineStage) (before runtimeres.MachineStage) {
 	b.mu.Lock()
-	b.stage = stage
+	before, b.stage = b.stage, stage
 	b.mu.Unlock()
 	b.publish()
+	return before
 }
 
 // unmet are the conditions that keep the node from being ready. Source of the names: Talos,

@@ -96,8 +96,11 @@ var resetClaims = []claim{
 		says: "of what is not there, or is no user disk, is refused", source: sourceReset, options: workerBehind,
 		check: func(_ *testing.T, s *subject) {
 			s.Expect(reset(s, &machine.ResetRequest{SystemPartitionsToWipe: wiping("NOTHING")})).NotTo(Succeed())
-			s.Expect(reset(s, &machine.ResetRequest{UserDisksToWipe: []string{"/dev/sdz"}})).To(code(codes.InvalidArgument))
-			s.Expect(reset(s, &machine.ResetRequest{UserDisksToWipe: []string{"/dev/vda"}})).To(code(codes.InvalidArgument))
+			for _, disk := range []string{"/dev/sdz", "/dev/vda", "vda", ""} {
+				s.Expect(reset(s, &machine.ResetRequest{UserDisksToWipe: []string{disk}})).To(code(codes.Unknown), disk)
+			}
+			s.Expect(reset(s, &machine.ResetRequest{Mode: machine.ResetRequest_USER_DISKS, SystemPartitionsToWipe: wiping("STATE")})).To(code(codes.Unknown))
+			s.Expect(reset(s, &machine.ResetRequest{Mode: machine.ResetRequest_SYSTEM_DISK, UserDisksToWipe: []string{"/dev/vda"}})).To(code(codes.Unknown))
 			s.Expect(s.node.Config()).NotTo(BeNil())
 		},
 	},

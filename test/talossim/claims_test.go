@@ -214,7 +214,13 @@ var conformance = map[string][]claim{
 			},
 		},
 		{
-			says: "is refused on a worker", source: sourceEtcd, options: subjectOptions{worker: true},
+			says: "does not exist on a worker", source: sourceHelper, options: subjectOptions{worker: true},
+			check: func(_ *testing.T, s *subject) {
+				s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(code(codes.Unimplemented))
+			},
+		},
+		{
+			says: "is refused on a worker before 1.14", source: sourceEtcd, options: subjectOptions{worker: true, image: image113},
 			check: func(_ *testing.T, s *subject) {
 				s.Expect(s.as(role.Admin).Bootstrap(s.ctx, &machine.BootstrapRequest{})).To(code(codes.FailedPrecondition))
 			},
@@ -255,6 +261,10 @@ var conformance = map[string][]claim{
 	"services":           serviceClaims,
 	"List":               fileClaims,
 	"Reset":              resetClaims,
+	"input":              inputClaims,
+	"etcd input":         etcdInputClaims,
+	"sequences":          sequenceClaims,
+	"installer":          installerClaims,
 	"Reboot": {
 		{
 			says: "gives a new boot ID and keeps version and configuration", source: sourceUpgrade,

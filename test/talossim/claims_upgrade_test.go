@@ -127,7 +127,8 @@ var upgradeClaims = []claim{
 			reboot(s)
 			s.Expect(s.node.Version()).To(Equal("v1.14.2"))
 			s.Eventually(func() bool { return s.voter(s.node) }, wait, "5ms").Should(BeTrue())
-			s.Expect(ready(s)).To(BeFalse())
+			s.Consistently(func() string { return statusOf(s) }, "100ms", "10ms").Should(
+				MatchRegexp(`^booting false \[services: .*kubelet not healthy.* nodeReady: .*\]$`), "a service that is not healthy is not up")
 			before := s.node.BootID()
 			s.Expect(s.as(role.Admin).Rollback(s.ctx)).To(Succeed())
 			rebooted(s, before)

@@ -22,18 +22,23 @@ const (
 )
 
 // Bootstrap has this node start a new etcd cluster, and answers before it has.
-func (s *machineService) Bootstrap(_ context.Context, _ *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
+func (s *machineService) Bootstrap(_ context.Context, request *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
 	b := s.boot
 	c := b.config()
-	switch {
-	case c == nil:
-		return nil, status.Error(codes.FailedPrecondition, "bootstrap is not possible in maintenance mode")
-	case !c.controlPlane():
+	if c != nil && !c.controlPlane() && !b.image.version.Contract().AtLeast(14) {
 		return nil, status.Error(codes.FailedPrecondition, "bootstrap can only be performed on a control plane node")
+	}
+	if err := b.mustBeControlPlane("bootstrap"); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.etcdCA() == nil:
+		return nil, status.Error(codes.InvalidArgument, "etcd is not configured, bootstrap is not possible")
 	case b.node.Faults().TimeUnsynced:
 		return nil, status.Error(codes.FailedPrecondition, "time is not in sync yet")
-	case c.etcdCA() == nil:
-		return nil, status.Error(codes.InvalidArgument, "etcd CA is not set")
+	case request.GetRecoverEtcd():
+		// A real one would start with the data of a snapshot: an empty cluster is no answer to that.
+		return nil, status.Error(codes.Unimplemented, "a simulated node does not recover etcd from a snapshot")
 	}
 	etcd := b.node.member()
 	if etcd.exists() {
@@ -43,13 +48,16 @@ func (s *machineService) Bootstrap(_ context.Context, _ *machine.BootstrapReques
 	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil
 }
 
-// etcdOf is the node's etcd. A worker has none.
-func (s *machineService) etcdOf() (etcdMember, error) {
-	c := s.boot.config()
-	if c == nil || !c.controlPlane() || s.boot.node.member() == nil {
-		return nil, status.Error(codes.FailedPrecondition, "this method is available only on control plane nodes")
+// etcdOf is the node's etcd, for a call. A worker has none.
+func (s *machineService) etcdOf(api string) (etcdMember, error) {
+	if err := s.boot.mustBeControlPlane(api); err != nil {
+		return nil, err
 	}
-	return s.boot.node.member(), nil
+	etcd := s.boot.node.member()
+	if etcd == nil {
+		return nil, etcdError(errNoClient)
+	}
+	return etcd, nil
 }
 
 // etcdError is an error as a real node passes it on: it knows one of etcd's own, and wraps the others.
@@ -67,7 +75,7 @@ func etcdError(err error) error {
 }
 
 func (s *machineService) EtcdMemberList(ctx context.Context, request *machine.EtcdMemberListRequest) (*machine.EtcdMemberListResponse, error) {
-	etcd, err := s.etcdOf()
+	etcd, err := s.etcdOf("member list")
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +91,7 @@ func (s *machineService) EtcdMemberList(ctx context.Context, request *machine.Et
 }
 
 func (s *machineService) EtcdRemoveMemberByID(ctx context.Context, request *machine.EtcdRemoveMemberByIDRequest) (*machine.EtcdRemoveMemberByIDResponse, error) {
-	etcd, err := s.etcdOf()
+	etcd, err := s.etcdOf("etcd remove member")
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +113,7 @@ func (w *World) ownerOf(member uint64) string {
 }
 
 func (s *machineService) EtcdLeaveCluster(ctx context.Context, _ *machine.EtcdLeaveClusterRequest) (*machine.EtcdLeaveClusterResponse, error) {
-	if _, err := s.etcdOf(); err != nil {
+	if _, err := s.etcdOf("etcd leave"); err != nil {
 		return nil, err
 	}
 	if !s.boot.node.Faults().LeaveDoesNothing {
@@ -155,7 +163,7 @@ func (b *boot) leaveEtcd(ctx context.Context) error {
 }
 
 func (s *machineService) EtcdForfeitLeadership(ctx context.Context, _ *machine.EtcdForfeitLeadershipRequest) (*machine.EtcdForfeitLeadershipResponse, error) {
-	etcd, err := s.etcdOf()
+	etcd, err := s.etcdOf("etcd forfeit leadership")
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +175,7 @@ func (s *machineService) EtcdForfeitLeadership(ctx context.Context, _ *machine.E
 }
 
 func (s *machineService) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdStatusResponse, error) {
-	etcd, err := s.etcdOf()
+	etcd, err := s.etcdOf("etcd status")
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +187,7 @@ func (s *machineService) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*mac
 }
 
 func (s *machineService) EtcdAlarmList(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdAlarmListResponse, error) {
-	etcd, err := s.etcdOf()
+	etcd, err := s.etcdOf("etcd alarm list")
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +199,7 @@ func (s *machineService) EtcdAlarmList(ctx context.Context, _ *emptypb.Empty) (*
 }
 
 func (s *machineService) EtcdAlarmDisarm(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdAlarmDisarmResponse, error) {
-	etcd, err := s.etcdOf()
+	etcd, err := s.etcdOf("etcd alarm disarm")
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +211,7 @@ func (s *machineService) EtcdAlarmDisarm(ctx context.Context, _ *emptypb.Empty) 
 }
 
 func (s *machineService) EtcdDefragment(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdDefragmentResponse, error) {
-	etcd, err := s.etcdOf()
+	etcd, err := s.etcdOf("etcd defragment")
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +222,7 @@ func (s *machineService) EtcdDefragment(ctx context.Context, _ *emptypb.Empty) (
 }
 
 func (s *machineService) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, stream machine.MachineService_EtcdSnapshotServer) error {
-	etcd, err := s.etcdOf()
+	etcd, err := s.etcdOf("etcd snapshot")
 	if err != nil {
 		return err
 	}

@@ -141,6 +141,14 @@ func (c *etcdCluster) serves(id uint64) error {
 	return nil
 }
 
+// leads returns the error of a call by which Talos requires that there is a leader: it is refused at once when there is none.
+func (c *etcdCluster) leads(id uint64) error {
+	if m := c.find(id); m != nil && m.up && c.leader == 0 {
+		return rpctypes.ErrNoLeader
+	}
+	return c.serves(id)
+}
+
 func (c *etcdCluster) addLearner(address string) (*modelMember, error) {
 	voters := c.voters()
 	switch {
@@ -180,7 +188,7 @@ func (c *etcdCluster) promote(id uint64) error {
 
 // removeMember applies the rules that keep the rest alive.
 func (c *etcdCluster) removeMember(asker, id uint64) error {
-	if err := c.serves(asker); err != nil {
+	if err := c.leads(asker); err != nil {
 		return err
 	}
 	m := c.find(id)
@@ -203,21 +211,22 @@ func (c *etcdCluster) removeMember(asker, id uint64) error {
 	return nil
 }
 
-// moveLeader hands leadership to the next voting member that runs.
+// moveLeader hands leadership to the first other member of the list, whatever it is: Talos does not look whether it votes or runs, and tries no
+// other one. Source: Talos, internal/pkg/etcd, ForfeitLeadership; etcd, server/etcdserver, MoveLeader.
 func (c *etcdCluster) moveLeader(id uint64) (string, error) {
-	if err := c.serves(id); err != nil {
-		return "", err
-	}
 	if c.leader != id {
 		return "", nil
 	}
-	for _, m := range c.voters() {
-		if m.id != id && m.up {
-			c.leader = m.id
-			c.term++
-			c.notify()
-			return m.name, nil
-		}
+	other := slices.IndexFunc(c.members, func(m *modelMember) bool { return m.id != id })
+	switch m := c.members[other]; {
+	case m.learner:
+		return "", rpctypes.ErrBadLeaderTransferee
+	case !m.up:
+		return "", errTransfer
+	default:
+		c.leader = m.id
+		c.term++
+		c.notify()
+		return m.name, nil
 	}
-	return "", errNoTransferee
 }

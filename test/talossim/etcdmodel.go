@@ -16,7 +16,12 @@ import (
 )
 
 var (
-	errNotRunning   = errors.New("etcd is not running on this node")
+	errNotRunning = errors.New("etcd is not running on this node")
+	// errNoClient is what a call to the node's own member answers while that does not run. A real node answers so after five seconds.
+	// Source: Talos, internal/pkg/etcd, NewLocalClient.
+	errNoClient = fmt.Errorf("failed to create etcd client: error building etcd client: %w", context.DeadlineExceeded)
+	// errTransfer is etcd's of a member that does not take the leadership over.
+	errTransfer     = errors.New("etcdserver: request timed out, leader transfer took too long")
 	errNoTransferee = errors.New("cannot forfeit leadership, only one member")
 )
 
@@ -203,14 +208,24 @@ func (e *modelEtcd) wipe() error {
 func (e *modelEtcd) at(call func(c *etcdCluster, m *modelMember) error) error {
 	c, m := e.state()
 	if m == nil {
-		return errNotRunning
+		return errNoClient
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !m.up {
-		return errNotRunning
+		return errNoClient
 	}
 	return call(c, m)
+}
+
+// asVoter is at, for a call that a learner does not answer. Source: etcd, server/etcdserver/api/v3rpc, isRPCSupportedForLearner.
+func (e *modelEtcd) asVoter(call func(c *etcdCluster, m *modelMember) error) error {
+	return e.at(func(c *etcdCluster, m *modelMember) error {
+		if m.learner {
+			return rpctypes.ErrGRPCNotSupportedForLearner
+		}
+		return call(c, m)
+	})
 }
 
 // anywhere runs a call at this member, or else at any voting member that runs.
@@ -237,7 +252,7 @@ func (e *modelEtcd) list(_ context.Context, local bool) (members []*machine.Etcd
 		if m.learner {
 			return rpctypes.ErrGRPCNotSupportedForLearner
 		}
-		if err := c.serves(m.id); err != nil {
+		if err := c.leads(m.id); err != nil {
 			return err
 		}
 		for _, other := range c.members {
@@ -263,6 +278,9 @@ func (e *modelEtcd) healthy(_ context.Context, member *machine.EtcdMember) error
 		if m := c.find(member.GetId()); m.learner {
 			return rpctypes.ErrGRPCNotSupportedForLearner
 		}
+		if slices.ContainsFunc(c.alarms, func(a *machine.EtcdMemberAlarm) bool { return a.GetAlarm() == machine.EtcdMemberAlarm_CORRUPT }) {
+			return rpctypes.ErrCorrupt // no member reads while one is corrupt
+		}
 		return nil
 	})
 }
@@ -286,7 +304,7 @@ func (e *modelEtcd) status(context.Context) (status *machine.EtcdMemberStatus, e
 }
 
 func (e *modelEtcd) alarms(context.Context) (rows []*machine.EtcdMemberAlarm, err error) {
-	err = e.at(func(c *etcdCluster, m *modelMember) error {
+	err = e.asVoter(func(c *etcdCluster, m *modelMember) error {
 		rows = slices.Clone(c.alarms)
 		return c.serves(m.id)
 	})
@@ -294,7 +312,7 @@ func (e *modelEtcd) alarms(context.Context) (rows []*machine.EtcdMemberAlarm, er
 }
 
 func (e *modelEtcd) disarm(context.Context) (rows []*machine.EtcdMemberAlarm, err error) {
-	err = e.at(func(c *etcdCluster, m *modelMember) error {
+	err = e.asVoter(func(c *etcdCluster, m *modelMember) error {
 		if err := c.serves(m.id); err != nil {
 			return err
 		}
@@ -306,7 +324,7 @@ func (e *modelEtcd) disarm(context.Context) (rows []*machine.EtcdMemberAlarm, er
 }
 
 func (e *modelEtcd) defragment(context.Context) error {
-	return e.at(func(_ *etcdCluster, m *modelMember) error {
+	return e.asVoter(func(_ *etcdCluster, m *modelMember) error {
 		m.dbSize = min(m.dbSize, 64<<10)
 		return nil
 	})
@@ -318,6 +336,9 @@ func (e *modelEtcd) remove(_ context.Context, id uint64) error {
 
 func (e *modelEtcd) forfeit(context.Context) (leader string, err error) {
 	err = e.at(func(c *etcdCluster, m *modelMember) error {
+		if err := c.leads(m.id); err != nil {
+			return err
+		}
 		if len(c.members) == 1 {
 			return errNoTransferee
 		}
@@ -332,10 +353,7 @@ func (e *modelEtcd) leave(context.Context) error {
 }
 
 func (e *modelEtcd) snapshot(_ context.Context, to io.Writer) error {
-	return e.at(func(c *etcdCluster, m *modelMember) error {
-		if m.learner {
-			return rpctypes.ErrGRPCNotSupportedForLearner
-		}
+	return e.at(func(c *etcdCluster, _ *modelMember) error {
 		_, err := fmt.Fprintf(to, "snapshot of the model at index %d, members %d\n", c.index, len(c.members))
 		return err
 	})

@@ -300,7 +300,7 @@ func (e *realEtcd) with(ctx context.Context, addresses []string, call func(conte
 
 func (e *realEtcd) local(ctx context.Context, call func(context.Context, *clientv3.Client) error) error {
 	if !e.running() {
-		return errNotRunning
+		return errNoClient
 	}
 	return e.with(ctx, []string{e.address}, call)
 }

@@ -5,9 +5,9 @@ package talossim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/url"
+	"slices"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -21,7 +21,7 @@ func (e *realEtcd) list(ctx context.Context, local bool) (members []*machine.Etc
 		where = e.local
 	}
 	err = where(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		response, err := c.MemberList(ctx)
+		response, err := c.MemberList(clientv3.WithRequireLeader(ctx))
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (e *realEtcd) list(ctx context.Context, local bool) (members []*machine.Etc
 
 func (e *realEtcd) remove(ctx context.Context, id uint64) error {
 	return e.anywhere(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.MemberRemove(ctx, id)
+		_, err := c.MemberRemove(clientv3.WithRequireLeader(ctx), id)
 		return err
 	})
 }
@@ -117,7 +117,7 @@ func (e *realEtcd) forfeit(ctx context.Context) (leader string, err error) {
 		if err != nil {
 			return err
 		}
-		list, err := c.MemberList(ctx)
+		list, err := c.MemberList(clientv3.WithRequireLeader(ctx))
 		if err != nil {
 			return err
 		}
@@ -127,15 +127,16 @@ func (e *realEtcd) forfeit(ctx context.Context) (leader string, err error) {
 		if s.Leader != s.Header.MemberId {
 			return nil
 		}
-		for _, m := range list.Members {
-			if m.ID != s.Header.MemberId && !m.IsLearner && m.Name != "" {
-				if _, err = c.MoveLeader(ctx, m.ID); err == nil {
-					leader = m.Name
-					return nil
-				}
-			}
+		// Talos takes the first other one of the list, and does not look whether it votes or runs.
+		to := list.Members[slices.IndexFunc(list.Members, func(m *etcdserverpb.Member) bool { return m.ID != s.Header.MemberId })]
+		switch _, err = c.MoveLeader(ctx, to.ID); {
+		case errors.Is(err, rpctypes.ErrNotLeader):
+			return nil // not any more
+		case err != nil:
+			return err
 		}
-		return fmt.Errorf("forfeit leadership: %w", errors.Join(err, errNoTransferee))
+		leader = to.Name
+		return nil
 	})
 	return leader, err
 }
@@ -150,7 +151,7 @@ func (e *realEtcd) leave(ctx context.Context) error {
 		addresses = []string{e.address}
 	}
 	return e.with(ctx, addresses, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.MemberRemove(ctx, e.id())
+		_, err := c.MemberRemove(clientv3.WithRequireLeader(ctx), e.id())
 		if errors.Is(err, rpctypes.ErrMemberNotFound) {
 			return nil // by an earlier try whose answer was lost
 		}

@@ -139,16 +139,18 @@ func newActor() string { return uuid.NewString() }
 type sequence struct {
 	name   string
 	phases []string
+	// takesOver ends any other sequence that runs.
+	takesOver bool
 }
 
 var (
-	bootSequence     = sequence{"boot", []string{"validateConfig", "env", "dbus", "startEverything", "uncordon", "bootloader"}}
-	rebootSequence   = sequence{"reboot", []string{"cleanup", "dbus", "stopEverything", "umount", "kexec", "reboot"}}
-	shutdownSequence = sequence{"shutdown", []string{"storeShutdown", "drain", "cleanup", "dbus", "stopEverything", "shutdown"}}
-	upgradeSequence  = sequence{"upgrade", []string{"drain", "cleanup", "dbus", "leave", "stopServices", "unmountUser", "verifyDisk", "upgrade", "kexec", "reboot"}}
-	stageSequence    = sequence{"stageUpgrade", []string{"cleanup", "dbus", "leave", "stopEverything", "kexec", "reboot"}}
-	resetSequence    = sequence{"reset", []string{"drain", "cleanup", "dbus", "leave", "preReset", "stopEverything", "reset", "reboot"}}
-	installSequence  = sequence{"install", []string{"env", "install", "saveConfig", "stopEverything", "reboot"}}
+	bootSequence     = sequence{name: "boot", phases: []string{"validateConfig", "env", "dbus", "startEverything", "uncordon", "bootloader"}}
+	rebootSequence   = sequence{name: "reboot", phases: []string{"cleanup", "dbus", "stopEverything", "umount", "kexec", "reboot"}}
+	shutdownSequence = sequence{name: "shutdown", phases: []string{"storeShutdown", "drain", "cleanup", "dbus", "stopEverything", "shutdown"}, takesOver: true}
+	upgradeSequence  = sequence{name: "upgrade", phases: []string{"drain", "cleanup", "dbus", "leave", "stopServices", "unmountUser", "verifyDisk", "upgrade", "kexec", "reboot"}}
+	stageSequence    = sequence{name: "stageUpgrade", phases: []string{"cleanup", "dbus", "leave", "stopEverything", "kexec", "reboot"}}
+	resetSequence    = sequence{name: "reset", phases: []string{"drain", "cleanup", "dbus", "leave", "preReset", "stopEverything", "reset", "reboot"}}
+	installSequence  = sequence{name: "install", phases: []string{"env", "install", "saveConfig", "stopEverything", "reboot"}}
 )
 
 // begin says that a sequence starts.

@@ -75,8 +75,11 @@ func (s *lifecycleService) Upgrade(request *machine.LifecycleServiceUpgradeReque
 			return errGoingDown // the power went while it installed: nothing was changed
 		}
 	}
-	code := n.installUpgrade(image)
-	if code == 0 {
+	code, refused := n.installUpgrade(image, b)
+	switch {
+	case refused != nil:
+		say("pre-flight checks failed: %v", refused)
+	case code == 0:
 		say("installation of %s complete", image.version)
 	}
 	remark(stream.Context()).say("exit=%d", code)

@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"context"
 	stdx509 "crypto/x509"
+	"errors"
 	"runtime"
 
 	"github.com/siderolabs/crypto/x509"
@@ -69,12 +70,25 @@ func (b *boot) mustBeConfigured(what string) error {
 	return nil
 }
 
+// mustBeControlPlane is what a call answers that only control-plane nodes have. Source: Talos, internal/app/internal/machinehelper,
+// CheckControlplane.
+func (b *boot) mustBeControlPlane(api string) error {
+	switch c := b.config(); {
+	case c == nil:
+		return status.Errorf(codes.Unimplemented, "machine type is not set, cannot use %s API", api)
+	case !c.controlPlane():
+		return status.Errorf(codes.Unimplemented, "%s is only available on control plane nodes", api)
+	default:
+		return nil
+	}
+}
+
 // Kubeconfig is an administrator's, as a compressed archive of one file.
 func (s *machineService) Kubeconfig(_ *emptypb.Empty, stream machine.MachineService_KubeconfigServer) error {
-	c := s.boot.config()
-	if c == nil || !c.controlPlane() {
-		return status.Error(codes.FailedPrecondition, "kubeconfig is only available on control plane nodes")
+	if err := s.boot.mustBeControlPlane("kubeconfig"); err != nil {
+		return err
 	}
+	c := s.boot.config()
 	kubeconfig, err := adminKubeconfig(c)
 	if err != nil {
 		return err
@@ -99,13 +113,16 @@ func (s *machineService) Kubeconfig(_ *emptypb.Empty, stream machine.MachineServ
 
 // GenerateClientConfiguration signs a certificate with the roles that are asked for.
 func (s *machineService) GenerateClientConfiguration(_ context.Context, request *machine.GenerateClientConfigurationRequest) (*machine.GenerateClientConfigurationResponse, error) {
-	c := s.boot.config()
-	if c == nil || !c.controlPlane() {
-		return nil, status.Error(codes.FailedPrecondition, "client configuration (talosconfig) can't be generated on worker nodes")
+	if err := s.boot.mustBeControlPlane("generate client configuration"); err != nil {
+		return nil, err
 	}
-	roles, unknown := role.Parse(request.GetRoles())
-	if len(unknown) > 0 || roles.Empty() {
-		return nil, status.Errorf(codes.InvalidArgument, "roles %q: unknown, or none", unknown)
+	if request.GetCrtTtl().AsDuration() <= 0 {
+		return nil, status.Error(codes.InvalidArgument, "crt_ttl should be positive")
+	}
+	c := s.boot.config()
+	roles, _ := role.Parse(request.GetRoles()) // those of a later Talos stay
+	if roles.Empty() {
+		return nil, errors.New("at least one role is required")
 	}
 	ca := c.Machine().Security().IssuingCA()
 	authority, err := x509.NewCertificateAuthorityFromCertificateAndKey(ca)

@@ -4,7 +4,9 @@ package talossim
 
 import (
 	"context"
+	"slices"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	runtimeres "github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc/codes"
@@ -12,16 +14,29 @@ import (
 )
 
 // leave ends the boot after the call is answered, by a sequence that an actor asked for. What fails before the services
-// are stopped ends the sequence, and the boot goes on.
+// are stopped ends the sequence, and the boot goes on. Nothing comes of it while another sequence runs that this one may not take over:
+// the caller is answered all the same, and only the events tell. Source: Talos, v1alpha1 controller, Run, and its priority lock.
 func (b *boot) leave(s sequence, stage runtimeres.MachineStage, first, next func(context.Context) error) (actor string) {
 	actor = newActor()
+	ctx, free := b.takeOver(s)
+	if !free {
+		b.events.add(actor, &machine.SequenceEvent{
+			Sequence: s.name, Action: machine.SequenceEvent_NOOP, Error: &common.Error{Code: common.Code_LOCKED, Message: "sequence not started: locked"},
+		})
+		return actor
+	}
 	b.node.leaveFor(b, func(b *boot) error {
 		b.begin(actor, s)
-		b.setStage(stage)
+		before := b.setStage(stage)
 		if first != nil {
-			if err := first(b.ctx); err != nil {
+			err := first(ctx)
+			if ctx.Err() != nil {
+				return ctx.Err() // another goes on with the node, or its power went
+			}
+			if err != nil {
 				b.end(actor, s, err)
-				b.setStage(runtimeres.MachineStageRunning)
+				b.release()
+				b.setStage(before)
 				return err
 			}
 		}
@@ -35,6 +50,39 @@ func (b *boot) leave(s sequence, stage runtimeres.MachineStage, first, next func
 	}, next)
 	return actor
 }
+
+// takeOver makes a sequence the one that runs, in place of one that it may end; it says whether it may. The context ends with the boot, or when
+// another takes over.
+func (b *boot) takeOver(s sequence) (ctx context.Context, free bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.leaving != nil && !s.takesOver && !slices.Contains(takenOver[s.name], b.leaving.name) {
+		return nil, false
+	}
+	if b.leaving != nil {
+		b.leaving.end()
+	}
+	ctx, end := context.WithCancel(b.ctx)
+	b.leaving = &leaving{name: s.name, end: end}
+	return ctx, true
+}
+
+// release says that no sequence runs any more.
+func (b *boot) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leaving.end()
+	b.leaving = nil
+}
+
+// leaving is the sequence by which a boot ends.
+type leaving struct {
+	name string
+	end  context.CancelFunc
+}
+
+// takenOver are by a sequence those that it may end. Source: Talos, internal/app/machined/pkg/runtime, CanTakeOver.
+var takenOver = map[string][]string{rebootSequence.name: {rebootSequence.name, resetSequence.name}}
 
 // drained is the first thing of a sequence that drains the Node. How that goes stops nothing.
 func (b *boot) drained(ctx context.Context) error {
@@ -78,7 +126,9 @@ func (s *machineService) Rollback(context.Context, *machine.RollbackRequest) (*m
 	if err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
-	s.boot.leave(rebootSequence, runtimeres.MachineStageRebooting, nil, n.start)
+	back := rebootSequence
+	back.takesOver = true
+	s.boot.leave(back, runtimeres.MachineStageRebooting, nil, n.start)
 	return &machine.RollbackResponse{Messages: []*machine.Rollback{{}}}, nil
 }
 

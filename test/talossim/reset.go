@@ -4,6 +4,8 @@ package talossim
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,8 +13,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	runtimeres "github.com/siderolabs/talos/pkg/machinery/resources/runtime"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // Reset wipes what it is told to and turns the machine off, or boots it again. Source: Talos,
@@ -65,7 +65,7 @@ func (b *boot) leaveGracefully(ctx context.Context) error {
 // systemTargets are the labels of the system's partitions that are to be wiped; none means the whole disk.
 func (b *boot) systemTargets(request *machine.ResetRequest) (map[string]bool, error) {
 	if len(request.GetSystemPartitionsToWipe()) > 0 && request.GetMode() == machine.ResetRequest_USER_DISKS {
-		return nil, status.Error(codes.InvalidArgument, "reset failed: wipe mode USER_DISKS doesn't support SystemPartitionsToWipe")
+		return nil, errors.New("reset failed: invalid input, wipe mode USER_DISKS doesn't support SystemPartitionsToWipe parameter")
 	}
 	known := []string{
 		constants.EFIPartitionLabel, constants.BIOSGrubPartitionLabel, constants.BootPartitionLabel,
@@ -77,7 +77,7 @@ func (b *boot) systemTargets(request *machine.ResetRequest) (map[string]bool, er
 	labels := map[string]bool{}
 	for _, partition := range request.GetSystemPartitionsToWipe() {
 		if !slices.Contains(known, partition.GetLabel()) {
-			return nil, status.Errorf(codes.Unknown, "failed to find system volume for partition %q", partition.GetLabel())
+			return nil, fmt.Errorf("failed to get volume status with label %q: not found", partition.GetLabel())
 		}
 		if partition.GetWipe() {
 			labels[partition.GetLabel()] = true
@@ -89,19 +89,18 @@ func (b *boot) systemTargets(request *machine.ResetRequest) (map[string]bool, er
 // userTargets are the disks that are to be wiped beside the system's, by name.
 func (n *Node) userTargets(request *machine.ResetRequest) (map[string]bool, error) {
 	if len(request.GetUserDisksToWipe()) > 0 && request.GetMode() == machine.ResetRequest_SYSTEM_DISK {
-		return nil, status.Error(codes.InvalidArgument, "reset failed: wipe mode SYSTEM_DISK doesn't support UserDisksToWipe")
+		return nil, errors.New("reset failed: invalid input, wipe mode SYSTEM_DISK doesn't support UserDisksToWipe parameter")
 	}
 	disks := map[string]bool{}
 	for _, path := range request.GetUserDisksToWipe() {
-		name := strings.TrimPrefix(path, "/dev/")
-		i := slices.IndexFunc(n.disks(), func(d Disk) bool { return d.Name == name })
+		i := slices.IndexFunc(n.disks(), func(d Disk) bool { return "/dev/"+d.Name == path })
 		switch {
 		case i < 0:
-			return nil, status.Errorf(codes.InvalidArgument, "reset failed: device %q not found", path)
+			return nil, fmt.Errorf("reset user disk failed: device %s wasn't found", path)
 		case i == 0:
-			return nil, status.Errorf(codes.InvalidArgument, "reset failed: %q is the system disk", path)
+			return nil, fmt.Errorf("reset user disk failed: device %s is the system disk", path)
 		}
-		disks[name] = true
+		disks[n.disks()[i].Name] = true
 	}
 	return disks, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	runtimeres "github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc/codes"
@@ -50,9 +51,6 @@ func (s *machineService) Upgrade(ctx context.Context, request *machine.UpgradeRe
 			return nil, status.Errorf(codes.Unknown, "error validating etcd for upgrade: %v", err)
 		}
 	}
-	if !b.changing.TryLock() {
-		return nil, status.Error(codes.FailedPrecondition, "another operation is in progress")
-	}
 	if request.GetStage() {
 		n.mu.Lock()
 		n.disk.staged = &image
@@ -61,16 +59,46 @@ func (s *machineService) Upgrade(ctx context.Context, request *machine.UpgradeRe
 		return &machine.UpgradeResponse{Messages: []*machine.Upgrade{{Ack: "Upgrade request received", ActorId: actor}}}, nil
 	}
 	actor := b.leave(upgradeSequence, runtimeres.MachineStageUpgrading, b.drained, func(ctx context.Context) error {
-		n.installUpgrade(image)
+		n.installUpgrade(image, b)
 		return n.start(ctx)
 	})
 	return &machine.UpgradeResponse{Messages: []*machine.Upgrade{{Ack: "Upgrade request received", ActorId: actor}}}, nil
 }
 
-// installUpgrade runs the installer, and tells with what it ends.
-func (n *Node) installUpgrade(image osImage) int32 {
+// preflight is what an installer checks before it touches the disk: that it may follow the Talos that runs, and runs the Kubernetes of the node's
+// configuration. A staged one runs before there is any. Source: Talos, cmd/installer/pkg/install, PreflightChecks.
+func (n *Node) preflight(image osImage, from *boot) error {
 	n.mu.Lock()
-	code := n.faults.InstallExitCode
+	runs := n.disk.slots[n.disk.next]
+	n.mu.Unlock()
+	if from != nil {
+		runs = from.image
+	}
+	host, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: runs.version.String()})
+	if err != nil {
+		return err
+	}
+	target, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: image.version.String()})
+	if err != nil {
+		return err
+	}
+	if err := target.UpgradeableFrom(host); err != nil {
+		return err
+	}
+	if from == nil || from.config() == nil {
+		return nil
+	}
+	return checkKubernetes(image.version, from.config())
+}
+
+// installUpgrade runs the installer, in a boot or before there is one, and tells with what it ends and, if it would not begin, why.
+func (n *Node) installUpgrade(image osImage, from *boot) (code int32, refused error) {
+	refused = n.preflight(image, from)
+	n.mu.Lock()
+	code = n.faults.InstallExitCode
+	if refused != nil {
+		code = 1
+	}
 	if code == 0 {
 		n.disk.install(image)
 	}
@@ -80,7 +108,7 @@ func (n *Node) installUpgrade(image osImage) int32 {
 	} else {
 		n.note("fails to install %s", image.version)
 	}
-	return code
+	return code, refused
 }
 
 // validateEtcdForUpgrade is what the legacy upgrade asks of a control-plane node's cluster, under a lock that the cluster has
