@@ -51,15 +51,16 @@ type Scenario struct {
 	mu    sync.Mutex
 	world *talossim.World
 	steps []step
+	// place is where in the scenario the test is: what fails says so.
+	place string
 }
 
 // New begins a scenario. Its waits are bounded, and it is watched until the test ends.
 func (s *Suite) New(t *testing.T) *Scenario {
 	t.Helper()
 
-	c := &Scenario{WithT: NewWithT(t), Suite: s, Ctx: t.Context(), t: t}
-	c.SetDefaultEventuallyTimeout(patience)
-	c.SetDefaultEventuallyPollingInterval(interval)
+	c := &Scenario{Suite: s, Ctx: t.Context(), t: t}
+	c.WithT = c.telling(t)
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scenario-"}}
 	c.Expect(s.Client.Create(c.Ctx, namespace)).To(Succeed())
@@ -78,9 +79,8 @@ func (s *Suite) New(t *testing.T) *Scenario {
 func (s *Scenario) For(t *testing.T) *Scenario {
 	t.Helper()
 
-	part := &Scenario{WithT: NewWithT(t), Suite: s.Suite, Ctx: s.Ctx, Namespace: s.Namespace, Watch: s.Watch, t: t}
-	part.SetDefaultEventuallyTimeout(patience)
-	part.SetDefaultEventuallyPollingInterval(interval)
+	part := &Scenario{Suite: s.Suite, Ctx: s.Ctx, Namespace: s.Namespace, Watch: s.Watch, t: t, place: s.place}
+	part.WithT = part.telling(t)
 
 	return part
 }

@@ -33,12 +33,55 @@ func (s *Scenario) Step(name string, do func()) {
 
 	before := strings.Count(s.transcript(), "\n")
 
-	do()
+	s.within(name, do)
 
 	lines := strings.Split(strings.TrimSuffix(s.transcript(), "\n"), "\n")
 	s.steps = append(s.steps, step{name: name, lines: lines[min(before, len(lines)):]})
 
 	s.Expect(s.Watch.Check(s.Ctx)).To(Succeed(), "after the step %q", name)
+}
+
+// within does something that belongs to a step. What comes between it and the next one is told of as after it.
+func (s *Scenario) within(name string, do func()) {
+	s.place = fmt.Sprintf("in the step %q", name)
+
+	do()
+
+	s.place = fmt.Sprintf("after the step %q", name)
+}
+
+// failer is what Gomega needs of a test.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// witness fails a test, and says where in the scenario it is. Gomega itself says what a wait saw last.
+type witness struct {
+	failer
+
+	scenario *Scenario
+}
+
+func (w witness) Fatalf(format string, args ...any) {
+	w.Helper()
+
+	if w.scenario.place == "" {
+		w.failer.Fatalf(format, args...)
+
+		return
+	}
+
+	w.failer.Fatalf("%s:%s", w.scenario.place, fmt.Sprintf(format, args...))
+}
+
+// telling makes the expectations of a test those of the scenario: their waits are bounded, and what fails names its step.
+func (s *Scenario) telling(to failer) *WithT {
+	g := NewWithT(witness{failer: to, scenario: s})
+	g.SetDefaultEventuallyTimeout(patience)
+	g.SetDefaultEventuallyPollingInterval(interval)
+
+	return g
 }
 
 // Steady waits until no manager writes anything in the namespace any more, and nothing is asked of the machines.
