@@ -237,7 +237,7 @@ func (w *sweepWorld) afterDeath() {
 			w.Expect(left).To(HaveLen((written+2)/3), what)
 			w.sweep(time.Minute)
 			w.Expect(w.there()).To(Equal(left), what+": it is swept too early")
-			w.sweep(3*time.Minute)
+			w.sweep(3 * time.Minute)
 
 			if len(left) == 3 {
 				made++
