@@ -141,6 +141,9 @@ func TestStale(t *testing.T) {
 		"after half":                  {content, year/2 + 24*time.Hour, "half of the life of its client certificate is over"},
 		"another authority":           {foreign, 0, "the certificate authority has changed"},
 		"a user of another authority": {edited(func(c *api.Config) { c.AuthInfos = foreignConfig.AuthInfos }), 0, "the certificate authority has changed"},
+		"it trusts another authority": {edited(func(c *api.Config) {
+			c.Clusters["prod"].CertificateAuthorityData = foreignConfig.Clusters["prod"].CertificateAuthorityData
+		}), 0, "the certificate authority has changed"},
 		"another endpoint":            {edited(func(c *api.Config) { c.Clusters["prod"].Server = "https://10.0.0.1:6443" }), 0, "the endpoint has changed"},
 		"another cluster":             {edited(func(c *api.Config) { c.Clusters = map[string]*api.Cluster{"x": c.Clusters["prod"]} }), 0, "it does not have the cluster"},
 		"no user":                     {edited(func(c *api.Config) { c.AuthInfos = nil }), 0, "it has no user"},
