@@ -141,6 +141,53 @@ func TestNoticesOfAPatch(t *testing.T) {
 	}
 }
 
+// TestGoneFlags: a patch tells by itself of the flags with which the next etcd does not start, to whoever writes it and to whoever brings that etcd; not
+// when it brings an etcd of its own, nor when no machine that it applies to has one.
+func TestGoneFlags(t *testing.T) {
+	t.Parallel()
+
+	const (
+		flags = "{kind: Config, config: {cluster: {etcd: {%sextraArgs: {experimental-corrupt-check-time: ['4h'], corrupt-check-time: ['4h'], experimental-memory-mlock: ['true']}}}}}"
+		place = "TalosConfigPatch p spec.documents[%d]: Config: /cluster/etcd/extraArgs/%s: is no flag of etcd 3.7"
+	)
+
+	other := "{kind: Config, config: {machine: {sysctls: {vm.max_map_count: '262144'}}}}"
+
+	for name, tc := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"flags that are gone, and one that both have": {
+			"layer: Cluster, documents: [" + fmt.Sprintf(flags, "") + "]",
+			[]string{fmt.Sprintf(place, 0, "experimental-corrupt-check-time"), fmt.Sprintf(place, 0, "experimental-memory-mlock")},
+		},
+		"in the second document": {
+			"layer: Role, role: ControlPlane, documents: [" + other + ", " + fmt.Sprintf(flags, "") + "]",
+			[]string{fmt.Sprintf(place, 1, "experimental-corrupt-check-time"), fmt.Sprintf(place, 1, "experimental-memory-mlock")},
+		},
+		"an etcd of its own": {"layer: Cluster, documents: [" + fmt.Sprintf(flags, "image: 'registry.k8s.io/etcd:v3.6.8', ") + "]", nil},
+		"workers":            {"layer: Role, role: Worker, documents: [" + fmt.Sprintf(flags, "") + "]", nil},
+		"nothing of etcd":    {"layer: Cluster, documents: [" + other + "]", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p := patch(t, "metadata: {name: p}\nspec: {clusterName: c1, "+tc.spec+"}")
+
+			for what, got := range map[string][]string{"of what is gone": p.GoneFlags(), "warnings": p.Warnings()} {
+				matches := len(got) == len(tc.want)
+				for i := range tc.want {
+					matches = matches && strings.Contains(got[i], tc.want[i])
+				}
+
+				if !matches {
+					t.Errorf("%s: got %q, want %q", what, got, tc.want)
+				}
+			}
+		})
+	}
+}
+
 // A worker has no etcd, by which machines agree on who has a virtual address.
 func TestVirtualAddressOfAWorker(t *testing.T) {
 	t.Parallel()
