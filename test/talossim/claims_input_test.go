@@ -284,10 +284,8 @@ var sequenceClaims = []claim{
 		says: "a reset does not end a reboot, and is answered all the same", source: sourceSequences, options: three,
 		check: func(_ *testing.T, s *subject) {
 			before, c := s.node.BootID(), s.as(role.Admin)
-			ch := events(s)
 			s.Expect(c.Reboot(s.ctx)).To(Succeed())
 			s.Expect(c.Reset(s.ctx, true, true)).To(Or(Succeed(), code(codes.Unavailable)))
-			_ = ch
 			rebooted(s, before)
 			s.Expect(s.node.Config()).NotTo(BeNil())
 			s.Eventually(func() int { return len(members(s, s.nodes[1])) }, wait, "5ms").Should(Equal(3))

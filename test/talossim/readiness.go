@@ -23,7 +23,7 @@ func (b *boot) booted() {
 // seeBooted tells whether the boot ends now, since all services are up that it has started.
 func (b *boot) seeBooted() bool {
 	for _, s := range b.services() {
-		if s.state != "Finished" && !(s.running && s.healthy) {
+		if s.state != "Finished" && (!s.running || !s.healthy) {
 			return false
 		}
 	}
