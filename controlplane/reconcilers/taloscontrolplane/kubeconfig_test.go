@@ -144,12 +144,12 @@ func TestStale(t *testing.T) {
 		"it trusts another authority": {edited(func(c *api.Config) {
 			c.Clusters["prod"].CertificateAuthorityData = foreignConfig.Clusters["prod"].CertificateAuthorityData
 		}), 0, "the certificate authority has changed"},
-		"another endpoint":            {edited(func(c *api.Config) { c.Clusters["prod"].Server = "https://10.0.0.1:6443" }), 0, "the endpoint has changed"},
-		"another cluster":             {edited(func(c *api.Config) { c.Clusters = map[string]*api.Cluster{"x": c.Clusters["prod"]} }), 0, "it does not have the cluster"},
-		"no user":                     {edited(func(c *api.Config) { c.AuthInfos = nil }), 0, "it has no user"},
-		"a token":                     {edited(func(c *api.Config) { c.AuthInfos = map[string]*api.AuthInfo{"a": {Token: "t"}} }), 0, "its client certificate cannot be read"},
-		"nothing":                     {[]byte("{"), 0, "it cannot be read"},
-		"no key":                      {nil, 0, "it does not have the cluster"},
+		"another endpoint": {edited(func(c *api.Config) { c.Clusters["prod"].Server = "https://10.0.0.1:6443" }), 0, "the endpoint has changed"},
+		"another cluster":  {edited(func(c *api.Config) { c.Clusters = map[string]*api.Cluster{"x": c.Clusters["prod"]} }), 0, "it does not have the cluster"},
+		"no user":          {edited(func(c *api.Config) { c.AuthInfos = nil }), 0, "it has no user"},
+		"a token":          {edited(func(c *api.Config) { c.AuthInfos = map[string]*api.AuthInfo{"a": {Token: "t"}} }), 0, "its client certificate cannot be read"},
+		"nothing":          {[]byte("{"), 0, "it cannot be read"},
+		"no key":           {nil, 0, "it does not have the cluster"},
 	}
 
 	for name, test := range tests {
