@@ -9,10 +9,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
 
+	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
@@ -21,8 +25,9 @@ const (
 	// has too much to do must not be written to for every object and every try.
 	Patience = 30 * time.Second
 
-	// maxFailing bounds the objects that are remembered as failing.
-	maxFailing = 4096
+	// maxFailing bounds the objects that are remembered as failing: more than a management cluster has machines. If there were more that fail at once, each
+	// would be forgotten before its next try, and nothing said of any.
+	maxFailing = 1 << 15
 )
 
 // Unanswered is what is said of errors that end by themselves. It is the same for all of them: what fails may be something else each time.
@@ -92,6 +97,23 @@ func (f *Failing) Say(object types.UID, err error) string {
 	f.objects.Add(object, known)
 
 	return known.said
+}
+
+// NotRead reports with conditions of an object why it could not be looked at, when it is time to say so, and returns the error of the look, so that
+// it is tried again.
+func (f *Failing) NotRead(ctx context.Context, writer Writer, before, now Object, fault error, conditionTypes ...string) (ctrl.Result, error) {
+	said := f.Say(now.GetUID(), fault)
+	if said == "" {
+		return ctrl.Result{}, fault
+	}
+
+	for _, conditionType := range conditionTypes {
+		conditions.Set(now, Condition(conditionType, metav1.ConditionUnknown, bootstrapv1.NotReadReason, said))
+	}
+
+	_, err := writer.Write(ctx, before, now)
+
+	return ctrl.Result{}, errors.Join(fault, err)
 }
 
 // Passed notes that the object could be looked at.

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
@@ -22,10 +21,11 @@ type Live struct {
 	seen      map[machineconfig.ObjectKey]found
 }
 
-// found is what a read has found. It is false for what does not exist.
+// found is what a read has found. It is false for what does not exist. A read that has failed is not tried again for each machine.
 type found struct {
 	object machineconfig.Object
 	exists bool
+	err    error
 }
 
 // Live returns a new Live.
@@ -79,11 +79,12 @@ func (l *Live) read(ctx context.Context, key machineconfig.ObjectKey, objects ma
 	known, ok := l.seen[key]
 	if !ok {
 		object, err := l.get(ctx, key)
+		known = found{object: object, exists: err == nil}
+
 		if client.IgnoreNotFound(err) != nil {
-			return &secrets.ReadError{Object: key.Kind + " " + key.Name, Err: err}
+			known.err = &secrets.ReadError{Object: key.Kind + " " + key.Name, Err: err}
 		}
 
-		known = found{object, !apierrors.IsNotFound(err)}
 		l.seen[key] = known
 	}
 
@@ -91,7 +92,7 @@ func (l *Live) read(ctx context.Context, key machineconfig.ObjectKey, objects ma
 		objects[key] = known.object
 	}
 
-	return nil
+	return known.err
 }
 
 // get gets what a Secret or ConfigMap holds.

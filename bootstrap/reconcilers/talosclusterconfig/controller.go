@@ -99,7 +99,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	found, err := r.look(ctx, seen)
 	if err != nil {
-		return r.unjudged(ctx, before, config, err)
+		return r.failing.NotRead(ctx, r.writer, before, config, err,
+			bootstrapv1.RegistriesResolvedCondition, bootstrapv1.SecretsBundleAvailableCondition, bootstrapv1.TalosClusterConfigReadyCondition)
 	}
 
 	r.failing.Passed(config.UID)
@@ -127,24 +128,6 @@ func (r *Reconciler) look(ctx context.Context, seen observation) (judgement, err
 	defer cancel()
 
 	return r.judge(ctx, seen)
-}
-
-// unjudged reports that the Secrets could not be read, when it is time to say so. It is tried again.
-func (r *Reconciler) unjudged(ctx context.Context, before, config *bootstrapv1.TalosClusterConfig, fault error) (ctrl.Result, error) {
-	said := r.failing.Say(config.UID, fault)
-	if said == "" {
-		return ctrl.Result{}, fault
-	}
-
-	for _, conditionType := range []string{
-		bootstrapv1.RegistriesResolvedCondition, bootstrapv1.SecretsBundleAvailableCondition, bootstrapv1.TalosClusterConfigReadyCondition,
-	} {
-		conditions.Set(config, reporting.Condition(conditionType, metav1.ConditionUnknown, bootstrapv1.NotReadReason, said))
-	}
-
-	_, err := r.writer.Write(ctx, before, config)
-
-	return ctrl.Result{}, errors.Join(fault, err)
 }
 
 // label labels the Secrets that the TalosClusterConfig refers to, unless one of its Clusters is paused.

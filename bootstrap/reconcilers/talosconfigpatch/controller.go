@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
@@ -65,6 +64,11 @@ type Reconciler struct {
 	bundles  map[string]*secrets.Bundle
 }
 
+// judged are the conditions that are unknown when nothing could be judged.
+var judged = []string{
+	bootstrapv1.TalosConfigPatchValidCondition, bootstrapv1.TalosConfigPatchEffectiveCondition, bootstrapv1.TalosConfigPatchReadyCondition,
+}
+
 // maxJudged bounds what is remembered of groups of machines.
 const maxJudged = 4096
 
@@ -89,22 +93,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	surveyed, wait, err := r.look(ctx, patch)
 	if err != nil {
-		return r.unjudged(ctx, before, patch, err)
+		return r.failing.NotRead(ctx, r.writer, before, patch, err, judged...)
 	}
 
 	if wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 
-	r.failing.Passed(patch.UID)
+	found, unread := surveyed.patches[patch.Name], ""
+
+	// Of machines that could be judged is said what was found, once it is time to say why others could not.
+	switch {
+	case found.unread == nil:
+		r.failing.Passed(patch.UID)
+	default:
+		if unread = r.failing.Say(patch.UID, found.unread); unread == "" {
+			return ctrl.Result{}, found.unread
+		}
+	}
 
 	clusters := &clusterv1.ClusterList{}
 	if err := r.Client.List(ctx, clusters, client.InNamespace(patch.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list Clusters: %w", err)
 	}
 
-	found := surveyed.patches[patch.Name]
-	report(patch, found, clusters.Items)
+	report(patch, found, unread, clusters.Items)
 
 	movable, labelErr := r.Labels.Label(ctx, patch.Namespace, pausedClusters(patch, found, clusters.Items), found.parsed.Objects()...)
 	if movable != nil {
@@ -116,7 +129,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// A label that cannot be set hides nothing of what is reported.
 	result, err := r.writer.Write(ctx, before, patch)
 
-	return result, errors.Join(err, labelErr)
+	return result, errors.Join(err, labelErr, found.unread)
 }
 
 // look is survey with time left to say that it fails.
@@ -125,24 +138,6 @@ func (r *Reconciler) look(ctx context.Context, patch *bootstrapv1.TalosConfigPat
 	defer cancel()
 
 	return r.survey(ctx, patch)
-}
-
-// unjudged reports that what the machines' configs are rendered from could not be read, when it is time to say so. It is tried again.
-func (r *Reconciler) unjudged(ctx context.Context, before, patch *bootstrapv1.TalosConfigPatch, fault error) (ctrl.Result, error) {
-	said := r.failing.Say(patch.UID, fault)
-	if said == "" {
-		return ctrl.Result{}, fault
-	}
-
-	for _, conditionType := range []string{
-		bootstrapv1.TalosConfigPatchValidCondition, bootstrapv1.TalosConfigPatchEffectiveCondition, bootstrapv1.TalosConfigPatchReadyCondition,
-	} {
-		conditions.Set(patch, reporting.Condition(conditionType, metav1.ConditionUnknown, bootstrapv1.NotReadReason, said))
-	}
-
-	_, err := r.writer.Write(ctx, before, patch)
-
-	return ctrl.Result{}, errors.Join(fault, err)
 }
 
 // pausedClusters are the Clusters that are paused and to which the patch applies, by its targeting or by reference.

@@ -18,26 +18,30 @@ import (
 	"github.com/maesh-dev/ichor/internal/targeting"
 )
 
-// report sets conditions and counts. The Clusters are those of the namespace.
-func report(patch *bootstrapv1.TalosConfigPatch, found *findings, clusters []clusterv1.Cluster) {
+// report sets conditions and counts. Unread is what is to be said of machines that could not be judged, empty when all could. The Clusters are those of
+// the namespace.
+func report(patch *bootstrapv1.TalosConfigPatch, found *findings, unread string, clusters []clusterv1.Cluster) {
 	patch.Status.Machines = bootstrapv1.PatchMachinesStatus{Selected: new(found.selected), Applied: new(found.applied)}
 
-	valid := validCondition(found)
+	valid := validCondition(found, unread)
 	ready := reporting.Condition(bootstrapv1.TalosConfigPatchReadyCondition, metav1.ConditionTrue, bootstrapv1.TalosConfigPatchReadyReason, valid.Message)
 
-	// That not all machines were rendered is no fault: tools that wait for what they have applied would wait for ever.
-	if valid.Status == metav1.ConditionFalse {
+	// That too many machines differ for all to be rendered is no fault: tools that wait for what they have applied would wait for ever.
+	switch {
+	case valid.Status == metav1.ConditionFalse:
 		ready.Status, ready.Reason = metav1.ConditionFalse, bootstrapv1.TalosConfigPatchNotReadyReason
+	case unread != "":
+		ready.Status, ready.Reason = metav1.ConditionUnknown, bootstrapv1.NotReadReason
 	}
 
-	for _, each := range []metav1.Condition{valid, effectiveCondition(patch, found, clusters), ready} {
+	for _, each := range []metav1.Condition{valid, effectiveCondition(patch, found, unread, clusters), ready} {
 		conditions.Set(patch, each)
 	}
 }
 
-func validCondition(found *findings) metav1.Condition {
+func validCondition(found *findings, unread string) metav1.Condition {
 	of := func(status metav1.ConditionStatus, reason string, messages ...string) metav1.Condition {
-		messages = slices.DeleteFunc(append(messages, found.unrendered()), func(message string) bool { return message == "" })
+		messages = slices.DeleteFunc(append(messages, unread, found.unrendered()), func(message string) bool { return message == "" })
 
 		return reporting.Condition(bootstrapv1.TalosConfigPatchValidCondition, status, reason, strings.Join(messages, "; "))
 	}
@@ -54,6 +58,8 @@ func validCondition(found *findings) metav1.Condition {
 		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchInvalidReason, found.own.String())
 	case !found.foreign.Empty():
 		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchMachinesNotRenderedReason, found.foreign.String())
+	case unread != "":
+		return of(metav1.ConditionUnknown, bootstrapv1.NotReadReason)
 	case found.skipped > 0:
 		return of(metav1.ConditionUnknown, bootstrapv1.TalosConfigPatchNotAllRenderedReason)
 	}
@@ -71,12 +77,12 @@ func (f *findings) unrendered() string {
 		f.groups+f.skipped, f.rendered, f.selected, f.groups)
 }
 
-func effectiveCondition(patch *bootstrapv1.TalosConfigPatch, found *findings, clusters []clusterv1.Cluster) metav1.Condition {
+func effectiveCondition(patch *bootstrapv1.TalosConfigPatch, found *findings, unread string, clusters []clusterv1.Cluster) metav1.Condition {
 	of := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return reporting.Condition(bootstrapv1.TalosConfigPatchEffectiveCondition, status, reason, message)
 	}
 
-	if found.selected == 0 && found.groups+found.skipped == 0 {
+	if found.selected == 0 && found.groups+found.skipped == 0 && unread == "" {
 		reason, message := unselected(patch, clusters)
 
 		return of(metav1.ConditionUnknown, reason, message)
@@ -85,6 +91,8 @@ func effectiveCondition(patch *bootstrapv1.TalosConfigPatch, found *findings, cl
 	switch {
 	case len(found.ineffective) > 0:
 		return of(metav1.ConditionFalse, bootstrapv1.TalosConfigPatchIneffectiveReason, "Changes nothing on "+prose.Names(found.ineffective))
+	case unread != "":
+		return of(metav1.ConditionUnknown, bootstrapv1.NotReadReason, unread)
 	case found.failed > 0:
 		return of(metav1.ConditionUnknown, bootstrapv1.TalosConfigPatchMachinesNotRenderedReason,
 			fmt.Sprintf("%d of %d machines do not render, see the condition %s", found.failed, found.selected, bootstrapv1.TalosConfigPatchValidCondition))

@@ -29,6 +29,18 @@ type survey struct {
 	patches map[string]*findings
 	changes uint64
 	made    time.Time
+
+	// unread says that something could not be read, of which nothing that is watched tells when it can.
+	unread bool
+}
+
+// lasts is how long a survey is good when nothing has changed. One that lacks something is made again as soon as any.
+func (s *survey) lasts(settle time.Duration) time.Duration {
+	if s.unread {
+		return settle
+	}
+
+	return maxAge
 }
 
 // has says whether the patch is in it as it is now.
@@ -51,6 +63,9 @@ type findings struct {
 
 	// own faults are those of the patch on a machine, foreign ones those of other objects.
 	own, foreign prose.Findings
+
+	// unread is why machines that it applies to could not be judged, which is no fault of what users have written: the first such error.
+	unread error
 
 	// ineffective are machines on which the patch changes nothing.
 	ineffective []string
@@ -129,8 +144,16 @@ func (p *pass) look(ctx context.Context, made *survey, group inputs.Group) error
 	}
 
 	verdict, err := p.judge(ctx, group)
-	if err != nil {
+
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		// There is no time left for the others.
 		return err
+	default:
+		made.lacks(applied, err)
+
+		return nil
 	}
 
 	name := nameOf(group)
@@ -139,6 +162,17 @@ func (p *pass) look(ctx context.Context, made *survey, group inputs.Group) error
 	}
 
 	return nil
+}
+
+// lacks notes that machines could not be judged. Patches that are not on them are not concerned.
+func (s *survey) lacks(applied []*findings, why error) {
+	s.unread = true
+
+	for _, found := range applied {
+		if found.unread == nil {
+			found.unread = why
+		}
+	}
 }
 
 // count counts the group's machines for the patches, and returns how many they are.

@@ -71,7 +71,7 @@ func (r *Reconciler) survey(ctx context.Context, patch *bootstrapv1.TalosConfigP
 
 	if last := window.last; last != nil {
 		age, pause, has := r.Clock.Since(last.made), r.Settle, last.has(patch)
-		if has && last.changes == changes && age < maxAge {
+		if has && last.changes == changes && age < last.lasts(r.Settle) {
 			return last, 0, nil
 		}
 

@@ -166,7 +166,7 @@ func TestTooManyKindsOfMachines(t *testing.T) {
 
 	made, _ := w.survey(a)
 	found := made.patches["a"]
-	report(a, found, nil)
+	report(a, found, "", nil)
 
 	says := func(conditionType string) string {
 		condition := conditions.Get(a, conditionType)
@@ -196,8 +196,8 @@ func TestFaultOnAllMachines(t *testing.T) {
 	w := newWorld(t, 7, good, broken)
 
 	made, _ := w.survey(good)
-	report(good, made.patches["good"], nil)
-	report(broken, made.patches["broken"], nil)
+	report(good, made.patches["good"], "", nil)
+	report(broken, made.patches["broken"], "", nil)
 
 	const where = "Machine w-0000, Machine w-0001, Machine w-0002, Machine w-0003, Machine w-0004 and 2 more: "
 
