@@ -6,6 +6,7 @@ package moving
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,11 +43,14 @@ type Labeller struct {
 	reader *inputs.Reader
 	clock  clock.PassiveClock
 	tried  *lru.Cache
+
+	// failing knows of writes that have failed for no refusal, by object.
+	failing *reporting.Failing
 }
 
 // NewLabeller returns a Labeller. The reader knows of every Secret and ConfigMap which labels it has.
 func NewLabeller(writer client.Writer, reader *inputs.Reader, clock clock.PassiveClock) *Labeller {
-	return &Labeller{writer: writer, reader: reader, clock: clock, tried: lru.New(maxTried)}
+	return &Labeller{writer: writer, reader: reader, clock: clock, tried: lru.New(maxTried), failing: reporting.NewFailing(clock)}
 }
 
 // attempt is the one write of an object.
@@ -61,12 +65,15 @@ type attempt struct {
 }
 
 // Label labels those of the objects that exist, unless paused names Clusters that are paused: they may be on their way to another
-// management cluster. Nothing else of the objects is changed or read. It returns the Movable condition, nil when none of the objects exists.
+// management cluster. Nothing else of the objects is changed or read. It returns the Movable condition, nil when none of the objects exists. With
+// an error, after which it is to be tried again, the condition is nil, or says for how long that has gone on.
 func (l *Labeller) Label(ctx context.Context, namespace string, paused []string, keys ...machineconfig.ObjectKey) (*metav1.Condition, error) {
 	var (
 		faults prose.Findings
 		reason string
 		exist  bool
+		failed []error
+		untold bool
 	)
 
 	for _, key := range keys {
@@ -83,7 +90,7 @@ func (l *Labeller) Label(ctx context.Context, namespace string, paused []string,
 
 		fault, err := l.label(ctx, key, object, len(paused) > 0)
 		if err != nil {
-			return nil, err
+			failed, untold = append(failed, err), untold || fault == (lack{})
 		}
 
 		if fault != (lack{}) {
@@ -92,14 +99,16 @@ func (l *Labeller) Label(ctx context.Context, namespace string, paused []string,
 		}
 	}
 
+	err := errors.Join(failed...)
+
 	switch {
-	case !exist:
-		return nil, nil
+	case !exist || untold:
+		return nil, err
 	case faults.Empty():
 		return new(reporting.Condition(bootstrapv1.MovableCondition, metav1.ConditionTrue, bootstrapv1.MovableReason, "")), nil
 	}
 
-	return new(reporting.Condition(bootstrapv1.MovableCondition, metav1.ConditionFalse, reason, faults.String())), nil
+	return new(reporting.Condition(bootstrapv1.MovableCondition, metav1.ConditionFalse, reason, faults.String())), err
 }
 
 // lack is why an object has no label.
@@ -107,7 +116,8 @@ type lack struct{ reason, message string }
 
 const label = clusterctlv1.ClusterctlMoveLabel
 
-// label labels one object. That it has just been written, and the cache is behind, is no lack.
+// label labels one object. That it has just been written, and the cache is behind, is no lack. A write that has failed is an error, and a lack as well
+// when that has gone on for some time.
 func (l *Labeller) label(ctx context.Context, key machineconfig.ObjectKey, object *metav1.PartialObjectMetadata, paused bool) (lack, error) {
 	if _, labelled := object.Labels[label]; labelled {
 		return lack{}, nil
@@ -142,6 +152,7 @@ func (l *Labeller) write(ctx context.Context, key machineconfig.ObjectKey, objec
 		`{"metadata":{"uid":%q,"resourceVersion":%q,"labels":{%q:""}}}`, object.UID, object.ResourceVersion, label))
 
 	err := l.writer.Patch(ctx, object.DeepCopy(), patch)
+	said := l.failing.Say(object.UID, err)
 
 	switch {
 	case err == nil:
@@ -152,9 +163,15 @@ func (l *Labeller) write(ctx context.Context, key machineconfig.ObjectKey, objec
 		// The API server's words may quote what the object holds.
 		next.refused = secrets.AnswerOf(err)
 	default:
-		return lack{}, fmt.Errorf("%s %s: set the label %s: %w", key.Kind, key.Name, label, secrets.WithoutWords(err))
+		err = fmt.Errorf("%s %s: set the label %s: %w", key.Kind, key.Name, label, secrets.WithoutWords(err))
+		if said == "" {
+			return lack{}, err
+		}
+
+		return lack{bootstrapv1.MoveLabelNotSetReason, fmt.Sprintf("has no label %s, which cannot be set: %s; it is tried again", label, said)}, err
 	}
 
+	l.failing.Passed(object.UID)
 	l.tried.Add(object.UID, next)
 
 	if next.refused != "" {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/reporting"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 )
@@ -165,6 +166,37 @@ func TestLabelFails(t *testing.T) {
 	w.refusal = nil
 	w.says(3, metav1.ConditionTrue, bootstrapv1.MovableReason)
 	w.Expect(w.labels()).To(HaveKey(label))
+}
+
+// A write that goes on to fail is told where what it is for is told, with what else is lacking, and goes on to be tried. When it succeeds, that is over.
+func TestLabelGoesOnToFail(t *testing.T) {
+	w := newWorld(t)
+	w.Expect(w.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "labelled", UID: "labelled", Labels: map[string]string{label: ""},
+	}})).To(Succeed())
+	w.refusal = apierrors.NewInternalError(errors.New("failed calling webhook: its value is hunter2"))
+
+	try := func() (*metav1.Condition, error) {
+		return w.labeller.Label(t.Context(), "ns", nil, secretKey, machineconfig.ObjectKey{Kind: machineconfig.KindConfigMap, Name: "labelled"})
+	}
+
+	got, err := try()
+	w.Expect(got).To(BeNil(), "what was said stays")
+	w.Expect(err).To(HaveOccurred())
+
+	for range 2 {
+		w.clock.SetTime(w.clock.Now().Add(reporting.Patience))
+
+		got, err = try()
+		w.Expect(err).To(MatchError(ContainSubstring("Secret s: set the label")))
+		w.Expect(got).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", bootstrapv1.MoveLabelNotSetReason)))
+		w.Expect(got.Message).To(Equal("Secret s: has no label " + label + ", which cannot be set: " + reporting.Unanswered + "; it is tried again"))
+	}
+
+	w.Expect(w.writes).To(Equal(3))
+
+	w.refusal = nil
+	w.says(4, metav1.ConditionTrue, bootstrapv1.MovableReason)
 }
 
 // An object that refers to nothing that exists says nothing.

@@ -228,6 +228,10 @@ const (
 	// MoveLabelRefusedReason is the reason when the API server does not let the manager set the label.
 	MoveLabelRefusedReason = "LabelRefused"
 
+	// MoveLabelNotSetReason is the reason when the label could not be set for some time, for example because the API server does not answer. It is tried
+	// again.
+	MoveLabelNotSetReason = "LabelNotSet"
+
 	// MoveLabelRemovedReason is the reason when somebody has taken the label away after the manager had set it. It is not set again.
 	MoveLabelRemovedReason = "LabelRemoved"
 )
