@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
@@ -153,7 +154,7 @@ func TestStands(t *testing.T) {
 			}
 
 			reads := 0
-			d.keeper.metadata = become(test.metadata)
+			d.keeper.versions = inputs.NewReader(nil, nil, become(test.metadata))
 			d.keeper.live = interceptor.NewClient(become(test.live), interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 					reads++

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
@@ -53,7 +54,7 @@ func (k *Keeper) Open(ctx context.Context, cluster *clusterv1.Cluster, config *b
 func (k *Keeper) Stands(ctx context.Context, opened *corev1.Secret) error {
 	key := client.ObjectKeyFromObject(opened)
 
-	if current, err := k.version(ctx, key); current == versionOf(opened) || err != nil {
+	if current, err := k.version(ctx, key); current == inputs.ContentVersion(opened) || err != nil {
 		return err
 	}
 
@@ -78,7 +79,7 @@ func (k *Keeper) decode(secret *corev1.Secret, contract version.Contract) (*secr
 
 	bundle, err := k.bundles.get(secret, k.clock)
 	if err == nil {
-		err = k.proofs.once(proof{bundle: versionOf(secret), contract: contract}, func() error { return secrets.Check(bundle, contract) })
+		err = k.proofs.once(proof{bundle: inputs.ContentVersion(secret), contract: contract}, func() error { return secrets.Check(bundle, contract) })
 	}
 
 	if err != nil {
@@ -139,8 +140,8 @@ func (k *Keeper) makeOnce(ctx context.Context, cluster *clusterv1.Cluster, confi
 	}
 
 	// It need not be read again to be compared with what was made of it.
-	if copied != (secretVersion{}) {
-		k.proofs.add(proof{bundle: versionOf(secret), object: copied})
+	if copied != (inputs.Version{}) {
+		k.proofs.add(proof{bundle: inputs.ContentVersion(secret), object: copied})
 	}
 
 	k.recordMade(cluster, secret, origin)
@@ -152,7 +153,7 @@ func (k *Keeper) makeOnce(ctx context.Context, cluster *clusterv1.Cluster, confi
 // newBundle returns the bundle of a cluster that has none: the user's, with the version of its Secret, or a new one with the certificate
 // authorities that the user may have supplied. It is complete, and nothing that exists disagrees with it.
 func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
-) (bundle *secrets.Bundle, origin string, copied secretVersion, err error) {
+) (bundle *secrets.Bundle, origin string, copied inputs.Version, err error) {
 	supplied, err := k.supplied(ctx, k.read, cluster)
 	if err != nil {
 		return nil, "", copied, err
@@ -184,7 +185,7 @@ func (k *Keeper) newBundle(ctx context.Context, cluster *clusterv1.Cluster, conf
 // Cluster's, whose own is looked for with others.
 func (k *Keeper) copyUserBundle(ctx context.Context, read, others reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
 	contract version.Contract, supplied []*corev1.Secret,
-) (*secrets.Bundle, secretVersion, error) {
+) (*secrets.Bundle, inputs.Version, error) {
 	bundle, copied, err := k.completeUserBundle(ctx, read, others, cluster, config, contract)
 	if err != nil {
 		return nil, copied, err
@@ -238,7 +239,7 @@ func userBundle(config *bootstrapv1.TalosClusterConfig) string {
 
 // completeUserBundle reads the bundle to copy.
 func (k *Keeper) completeUserBundle(ctx context.Context, read, others reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig, contract version.Contract,
-) (*secrets.Bundle, secretVersion, error) {
+) (*secrets.Bundle, inputs.Version, error) {
 	ref := userBundle(config)
 
 	bundle, copied, err := k.readUserBundle(ctx, read, cluster, config)
@@ -261,18 +262,18 @@ func (k *Keeper) completeUserBundle(ctx context.Context, read, others reader, cl
 
 // readUserBundle reads the bundle that the TalosClusterConfig refers to; nil means that the Secret does not exist.
 func (k *Keeper) readUserBundle(ctx context.Context, read reader, cluster *clusterv1.Cluster, config *bootstrapv1.TalosClusterConfig,
-) (*secrets.Bundle, secretVersion, error) {
+) (*secrets.Bundle, inputs.Version, error) {
 	secret, err := read(ctx, keyOf(cluster, userBundle(config)))
 	if secret == nil || err != nil {
-		return nil, secretVersion{}, err
+		return nil, inputs.Version{}, err
 	}
 
 	bundle, _, err := secrets.FromSecret(secret, k.clock)
 	if err != nil {
-		return nil, secretVersion{}, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
+		return nil, inputs.Version{}, invalid(fmt.Errorf("TalosClusterConfig %s: spec.secretsRef: %w", config.Name, err))
 	}
 
-	return bundle, versionOf(secret), nil
+	return bundle, inputs.ContentVersion(secret), nil
 }
 
 // compareUserBundle says so when the user's bundle has changed since it was copied. That it is gone is no fault. One version of it is read
@@ -286,11 +287,11 @@ func (k *Keeper) compareUserBundle(ctx context.Context, read reader, cluster *cl
 	}
 
 	current, err := k.version(ctx, keyOf(cluster, ref))
-	if current == (secretVersion{}) || err != nil {
+	if current == (inputs.Version{}) || err != nil {
 		return err
 	}
 
-	return k.proofs.once(proof{bundle: versionOf(made), object: current}, func() error {
+	return k.proofs.once(proof{bundle: inputs.ContentVersion(made), object: current}, func() error {
 		theirs, _, err := k.readUserBundle(ctx, read, cluster, config)
 		if theirs == nil || err != nil {
 			return err

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
@@ -21,16 +21,6 @@ const (
 	// maxProofs bounds what is remembered as proved: a few facts for each bundle.
 	maxProofs = 8 * maxOpenBundles
 )
-
-// secretVersion is one state of a Secret.
-type secretVersion struct {
-	uid             types.UID
-	resourceVersion string
-}
-
-func versionOf(secret *corev1.Secret) secretVersion {
-	return secretVersion{secret.UID, secret.ResourceVersion}
-}
 
 // bundleCache keeps bundles decoded, by version of their Secret.
 type bundleCache struct{ open *lru.Cache }
@@ -50,7 +40,7 @@ func (c *bundleCache) get(secret *corev1.Secret, clock secrets.Clock) (*secrets.
 }
 
 func (c *bundleCache) look(secret *corev1.Secret, clock secrets.Clock) (opened, error) {
-	if cached, ok := c.open.Get(versionOf(secret)); ok {
+	if cached, ok := c.open.Get(inputs.ContentVersion(secret)); ok {
 		if found, ok := cached.(opened); ok {
 			return found, nil
 		}
@@ -68,7 +58,7 @@ func (c *bundleCache) look(secret *corev1.Secret, clock secrets.Clock) (opened, 
 
 	_, valid := secrets.Pending(bundle, time.Time{})
 	found := opened{bundle, valid}
-	c.open.Add(versionOf(secret), found)
+	c.open.Add(inputs.ContentVersion(secret), found)
 
 	return found, nil
 }
@@ -76,9 +66,9 @@ func (c *bundleCache) look(secret *corev1.Secret, clock secrets.Clock) (opened, 
 // proof is something that holds for a version of a bundle: that it is complete for a contract, or that a version of
 // another Secret agrees with it.
 type proof struct {
-	bundle   secretVersion
+	bundle   inputs.Version
 	contract version.Contract
-	object   secretVersion
+	object   inputs.Version
 }
 
 // proofCache remembers what has been proved. Certificates and keys of a bundle are parsed once, not for every machine.

@@ -116,9 +116,8 @@ func firstThatIs(list client.ObjectList, exists func(metav1.OwnerReference) (boo
 			return fmt.Errorf("list Secrets: %w", err)
 		}
 
-		// Other providers have a kind of this name, too.
 		controller := metav1.GetControllerOf(secret)
-		if controller == nil || !isTalosConfig(*controller) || first != "" && controller.Name >= first {
+		if controller == nil || !IsTalosConfig(*controller) || first != "" && controller.Name >= first {
 			return nil
 		}
 
@@ -140,7 +139,8 @@ func firstThatIs(list client.ObjectList, exists func(metav1.OwnerReference) (boo
 	return "TalosConfig " + first, nil
 }
 
-func isTalosConfig(ref metav1.OwnerReference) bool {
+// IsTalosConfig says whether the reference is to a TalosConfig of Ichor's. Other providers have a kind of this name, too.
+func IsTalosConfig(ref metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 
 	return group == bootstrapv1.GroupVersion.Group && ref.Kind == machineconfig.KindTalosConfig
@@ -187,7 +187,7 @@ func CarrierOf(object client.Object) string {
 	case *bootstrapv1.TalosConfig:
 		return object.Labels[clusterv1.ClusterNameLabel]
 	case *corev1.Secret:
-		if controller := metav1.GetControllerOf(object); controller != nil && isTalosConfig(*controller) {
+		if controller := metav1.GetControllerOf(object); controller != nil && IsTalosConfig(*controller) {
 			return object.Labels[clusterv1.ClusterNameLabel]
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
@@ -83,7 +84,7 @@ func (k *Keeper) checkMade(ctx context.Context, read reader, cluster *clusterv1.
 		}
 
 		all = append(all, derived)
-		found = append(found, k.agrees(cluster, bundle, versionOf(secret), derived))
+		found = append(found, k.agrees(cluster, bundle, inputs.ContentVersion(secret), derived))
 	}
 
 	return append(found, k.refuseLeftovers(ctx, cluster, all))

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
@@ -26,7 +27,7 @@ type reader func(context.Context, client.ObjectKey) (*corev1.Secret, error)
 // ensure sees to the Secrets that are made of the bundle for others to read, and that the Cluster owns them and the bundle's. One that
 // says something else than the bundle is a fault: nobody would trust what is signed with it.
 func (k *Keeper) ensure(ctx context.Context, cluster *clusterv1.Cluster, bundleSecret *corev1.Secret, bundle *secrets.Bundle, pin string) error {
-	found, err := k.derived(ctx, k.cached, cluster, bundle, versionOf(bundleSecret))
+	found, err := k.derived(ctx, k.cached, cluster, bundle, inputs.ContentVersion(bundleSecret))
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func derivedNames(cluster *clusterv1.Cluster) []string {
 }
 
 // derived returns those of the Secrets that exist. They agree with the bundle.
-func (k *Keeper) derived(ctx context.Context, read reader, cluster *clusterv1.Cluster, bundle *secrets.Bundle, made secretVersion,
+func (k *Keeper) derived(ctx context.Context, read reader, cluster *clusterv1.Cluster, bundle *secrets.Bundle, made inputs.Version,
 ) (map[string]*corev1.Secret, error) {
 	found := map[string]*corev1.Secret{}
 
@@ -79,12 +80,12 @@ func (k *Keeper) derived(ctx context.Context, read reader, cluster *clusterv1.Cl
 }
 
 // agrees says what is wrong with a Secret that exists. A talosconfig may be a user's own; see renew.
-func (k *Keeper) agrees(cluster *clusterv1.Cluster, bundle *secrets.Bundle, made secretVersion, secret *corev1.Secret) error {
+func (k *Keeper) agrees(cluster *clusterv1.Cluster, bundle *secrets.Bundle, made inputs.Version, secret *corev1.Secret) error {
 	if err := refuseMachines(secret); err != nil {
 		return err
 	}
 
-	err := k.proofs.once(proof{bundle: made, object: versionOf(secret)}, func() error {
+	err := k.proofs.once(proof{bundle: made, object: inputs.ContentVersion(secret)}, func() error {
 		return secrets.CheckSupplied(bundle, cluster.Name, secret)
 	})
 	if _, differs := errors.AsType[*secrets.MismatchError](err); err != nil && !differs {
@@ -100,7 +101,7 @@ func (k *Keeper) agrees(cluster *clusterv1.Cluster, bundle *secrets.Bundle, made
 
 // complete makes what is missing. It looks at everything before it writes anything.
 func (k *Keeper) complete(ctx context.Context, cluster *clusterv1.Cluster, bundleSecret *corev1.Secret, bundle *secrets.Bundle, pin string) error {
-	found, err := k.derived(ctx, k.find, cluster, bundle, versionOf(bundleSecret))
+	found, err := k.derived(ctx, k.find, cluster, bundle, inputs.ContentVersion(bundleSecret))
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (k *Keeper) complete(ctx context.Context, cluster *clusterv1.Cluster, bundl
 	}
 
 	for _, secret := range made {
-		if err := k.createDerived(ctx, cluster, bundle, versionOf(bundleSecret), secret); err != nil {
+		if err := k.createDerived(ctx, cluster, bundle, inputs.ContentVersion(bundleSecret), secret); err != nil {
 			return err
 		}
 	}
@@ -172,7 +173,7 @@ func (k *Keeper) make(cluster *clusterv1.Cluster, bundle *secrets.Bundle, found 
 }
 
 // createDerived creates the Secret, or takes the one that somebody else has created in the meantime if it agrees with the bundle.
-func (k *Keeper) createDerived(ctx context.Context, cluster *clusterv1.Cluster, bundle *secrets.Bundle, made secretVersion, secret *corev1.Secret) error {
+func (k *Keeper) createDerived(ctx context.Context, cluster *clusterv1.Cluster, bundle *secrets.Bundle, made inputs.Version, secret *corev1.Secret) error {
 	existing, err := k.create(ctx, secret)
 	if err != nil {
 		return err

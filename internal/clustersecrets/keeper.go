@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
@@ -28,7 +28,7 @@ type Keeper struct {
 
 	client   client.Client
 	live     client.Reader
-	metadata client.Reader
+	versions *inputs.Reader
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	options  []secrets.Option
@@ -50,7 +50,7 @@ type Keeper struct {
 func New(cached client.Client, live, metadata client.Reader, recorder events.EventRecorder, clock clock.PassiveClock, options ...secrets.Option,
 ) *Keeper {
 	return &Keeper{
-		client: cached, live: live, metadata: metadata, recorder: recorder, clock: clock, options: options,
+		client: cached, live: live, versions: inputs.NewReader(cached, live, metadata), recorder: recorder, clock: clock, options: options,
 		bundles: newBundleCache(), proofs: newProofCache(), states: newStateCache(),
 	}
 }
@@ -90,7 +90,7 @@ func (k *Keeper) find(ctx context.Context, key client.ObjectKey) (*corev1.Secret
 	}
 
 	version, err := k.version(ctx, key)
-	if version == (secretVersion{}) || err != nil {
+	if version == (inputs.Version{}) || err != nil {
 		return nil, err
 	}
 
@@ -98,19 +98,8 @@ func (k *Keeper) find(ctx context.Context, key client.ObjectKey) (*corev1.Secret
 }
 
 // version is that of a Secret, whatever its labels, from the cache of metadata; it is zero when there is none.
-func (k *Keeper) version(ctx context.Context, key client.ObjectKey) (secretVersion, error) {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(machineconfig.KindSecret))
-
-	if err := k.metadata.Get(ctx, key, object); err != nil {
-		if apierrors.IsNotFound(err) {
-			return secretVersion{}, nil
-		}
-
-		return secretVersion{}, fmt.Errorf("secret %s: metadata: %w", key.Name, err)
-	}
-
-	return secretVersion{object.UID, object.ResourceVersion}, nil
+func (k *Keeper) version(ctx context.Context, key client.ObjectKey) (inputs.Version, error) {
+	return k.versions.Version(ctx, key.Namespace, machineconfig.ObjectKey{Kind: machineconfig.KindSecret, Name: key.Name})
 }
 
 // cached reads from the cache; nil means that the cache has none.

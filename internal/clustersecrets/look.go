@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/prose"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
@@ -30,7 +31,7 @@ func (k *Keeper) Look(ctx context.Context, cluster *clusterv1.Cluster, carrier s
 
 	if secret == nil {
 		unlabelled, err := k.version(ctx, key)
-		if unlabelled != (secretVersion{}) || err != nil {
+		if unlabelled != (inputs.Version{}) || err != nil {
 			return false, err
 		}
 
@@ -43,7 +44,7 @@ func (k *Keeper) Look(ctx context.Context, cluster *clusterv1.Cluster, carrier s
 		return true, err
 	}
 
-	_, err = k.derived(ctx, k.cached, cluster, bundle, versionOf(secret))
+	_, err = k.derived(ctx, k.cached, cluster, bundle, inputs.ContentVersion(secret))
 
 	return true, err
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
@@ -35,11 +36,11 @@ type stateCache struct{ known *lru.Cache }
 func newStateCache() *stateCache { return &stateCache{lru.New(maxStates)} }
 
 type knownState struct {
-	versions []secretVersion
+	versions []inputs.Version
 	err      error
 }
 
-func (c *stateCache) once(cluster types.UID, versions []secretVersion, look func() error) error {
+func (c *stateCache) once(cluster types.UID, versions []inputs.Version, look func() error) error {
 	cached, _ := c.known.Get(cluster)
 	if last, ok := cached.(knownState); ok && slices.Equal(last.versions, versions) {
 		return last.err
@@ -57,7 +58,7 @@ func (k *Keeper) State(ctx context.Context, cluster *clusterv1.Cluster) (State, 
 	var (
 		state    State
 		found    []*corev1.Secret
-		versions []secretVersion
+		versions []inputs.Version
 	)
 
 	for _, name := range append([]string{secrets.BundleName(cluster.Name)}, derivedNames(cluster)...) {
@@ -67,18 +68,18 @@ func (k *Keeper) State(ctx context.Context, cluster *clusterv1.Cluster) (State, 
 		}
 
 		if secret == nil {
-			versions = append(versions, secretVersion{})
+			versions = append(versions, inputs.Version{})
 
 			continue
 		}
 
-		found, versions = append(found, secret), append(versions, versionOf(secret))
+		found, versions = append(found, secret), append(versions, inputs.ContentVersion(secret))
 	}
 
-	if versions[0] == (secretVersion{}) {
+	if versions[0] == (inputs.Version{}) {
 		// One without the label gets it with the next look at the cluster.
 		unlabelled, err := k.version(ctx, keyOf(cluster, secrets.BundleName(cluster.Name)))
-		if unlabelled != (secretVersion{}) || err != nil {
+		if unlabelled != (inputs.Version{}) || err != nil {
 			return state, err
 		}
 

@@ -5,7 +5,6 @@ package talosconfig
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/clustersecrets"
 	"github.com/maesh-dev/ichor/internal/inputs"
 	"github.com/maesh-dev/ichor/internal/machineconfig"
 	"github.com/maesh-dev/ichor/internal/secrets"
@@ -203,9 +203,7 @@ func holderOf(secret *corev1.Secret, config *bootstrapv1.TalosConfig, owner *own
 	}
 }
 
-// isFormerSelf says whether the reference is to a TalosConfig of the name, whatever its UID. Other providers have a kind of this name, too.
+// isFormerSelf says whether the reference is to a TalosConfig of the name, whatever its UID.
 func isFormerSelf(ref metav1.OwnerReference, config *bootstrapv1.TalosConfig) bool {
-	group, _, _ := strings.Cut(ref.APIVersion, "/")
-
-	return group == bootstrapv1.GroupVersion.Group && ref.Kind == machineconfig.KindTalosConfig && ref.Name == config.Name
+	return clustersecrets.IsTalosConfig(ref) && ref.Name == config.Name
 }
