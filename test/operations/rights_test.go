@@ -17,9 +17,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/setup"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/test/builder"
 	"github.com/maesh-dev/ichor/test/installation"
@@ -226,6 +228,56 @@ func (w *tenant) withoutTheRest() {
 	give()
 	w.secret("registry", map[string]string{"password": "hunter6-hunter6"})
 	w.Eventually(func() string { return string(w.ready("pool").Data["value"]) }).WithTimeout(goesOn).Should(ContainSubstring("hunter6-hunter6"))
+}
+
+// A manager that is started without the right to see a kind says which, makes nothing of what it does not know, and works as soon as it is given the
+// right; one that waits for longer than it should ends, and says of which kind.
+func TestStartWithoutRightToList(t *testing.T) {
+	w := newTenant(t, "startless")
+	w.secret("registry", map[string]string{"password": "hunter2-hunter2"})
+
+	give := w.take("secrets", "list", "watch")
+	w.endsWithout("Secret")
+
+	m := startWith(t, nil, "startless", managerUser, "--leader-elect=false", "--insecure-diagnostics")
+	w.machine("w-1")
+	w.Eventually(m.Log).Should(And(ContainSubstring("Failed to watch"), ContainSubstring("cannot list resource")))
+	w.Consistently(func() error {
+		return admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "w-1"}, &corev1.Secret{})
+	}, "3s", "200ms").Should(MatchError(ContainSubstring("not found")))
+
+	give()
+	w.ready("w-1")
+	w.Expect(m.Stop()).To(Succeed())
+}
+
+// endsWithout runs a manager in this process that waits for its caches a moment only, and says that it ends and names the kind.
+func (w *tenant) endsWithout(kind string) {
+	w.t.Helper()
+
+	config, err := cluster.UserConfig(managerUser, installation.Bootstrap.Groups()...)
+	w.Expect(err).NotTo(HaveOccurred())
+
+	webhooks, err := cluster.NewWebhookServer("impatient")
+	w.Expect(err).NotTo(HaveOccurred())
+
+	options := setup.NewOptions()
+	options.HealthAddress, options.LeaderElect = "0", false
+	options.WebhookPort, options.WebhookCertDir = webhooks.Port, webhooks.CertDir
+	options.Diagnostics.DiagnosticsAddress, options.Diagnostics.InsecureDiagnostics = "0", true
+	options.Diagnostics.TLSMinVersion = "VersionTLS12"
+
+	mgr, err := setup.NewManager(w.t.Context(), config, options, func(o *ctrl.Options) {
+		o.Controller.CacheSyncTimeout, o.Controller.SkipNameValidation = 5*time.Second, new(true)
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+
+	err = mgr.Start(ctx)
+	w.Expect(ctx.Err()).NotTo(HaveOccurred(), "it ends by itself")
+	w.Expect(err).To(MatchError(And(ContainSubstring("timed out waiting for cache to be synced"), ContainSubstring(kind))))
 }
 
 // A leader that may not renew its lease ends itself, and says why; the next one leads.
