@@ -35,7 +35,8 @@ const (
 	IssuedCertificateAnnotation = "bootstrap.ichor.maesh.dev/issued-certificate"
 )
 
-// Annotations of a Machine that say which config its node runs. The control-plane provider keeps them, for workers too.
+// Annotations of a Machine that say which config its node runs. They are for whoever changes the config of a node that runs, and go before what the
+// machine was given to boot from. Ichor changes none yet and writes neither: without them, a machine that has joined runs what it was given.
 const (
 	// RunningHashAnnotation is the SHA-256 of the config that the node runs, in hex, as RenderedHashAnnotation has it.
 	RunningHashAnnotation = "bootstrap.ichor.maesh.dev/running-hash"
