@@ -20,12 +20,13 @@ type Reader struct {
 	live     client.Reader
 	metadata client.Reader
 	patches  *patchCache
+	looks    *looks
 }
 
 // NewReader returns a Reader. The cache has all kinds but Secrets and ConfigMaps that users write; of these, metadata knows that they
 // exist and when they change, and live reads what they hold.
 func NewReader(cache, live, metadata client.Reader) *Reader {
-	return &Reader{cache: cache, live: live, metadata: metadata, patches: newPatchCache()}
+	return &Reader{cache: cache, live: live, metadata: metadata, patches: newPatchCache(), looks: newLooks()}
 }
 
 // Subject is the machine whose config is to be rendered.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -70,6 +71,12 @@ type Reconciler struct {
 	told *lru.Cache
 }
 
+// cachePause is when to look again whether a cache has seen what a config is rendered from.
+const cachePause = 200 * time.Millisecond
+
+// noticePause is when to look again whether something is still to be said of a bundle that can be used.
+const noticePause = time.Minute
+
 // maxTold bounds the faults that are remembered as told.
 const maxTold = 4096
 
@@ -99,6 +106,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 
 	next, done, fault := r.act(ctx, seen)
 
+	if r.isMomentary(config, fault) {
+		ctrl.LoggerFrom(ctx).V(3).Info("Waiting for a cache", "because", fault.Error())
+
+		return ctrl.Result{RequeueAfter: cachePause}, nil
+	}
+
 	_, rendering := next.(render)
 	_, refreshing := next.(refresh)
 
@@ -121,7 +134,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Re
 		return ctrl.Result{}, errors.Join(fault, err)
 	}
 
-	return ctrl.Result{}, r.tellOnce(ctx, config, fault)
+	if err := r.tellOnce(ctx, config, fault); err != nil {
+		return ctrl.Result{}, err
+	}
+
+	return noticed(done), nil
 }
 
 // act decides and does, with time left to say what has failed. The step is nil when it could not be decided on.
@@ -147,6 +164,15 @@ func (r *Reconciler) notice(ctx context.Context, seen observation, done *outcome
 	}
 
 	return err
+}
+
+// noticed has a TalosConfig looked at again that says something of the time of the cluster's bundle: the end of that is no event.
+func noticed(done outcome) ctrl.Result {
+	if done.bundle.status != metav1.ConditionTrue || done.bundle.message == "" {
+		return ctrl.Result{}
+	}
+
+	return ctrl.Result{RequeueAfter: noticePause}
 }
 
 // tellOnce returns an error for controller-runtime to log. A fault that a user must mend, and that is looked at again because of something

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -16,12 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
+	"github.com/maesh-dev/ichor/bootstrap/reporting"
 )
 
 // What the API server says is told in the words that it has for a Secret without values.
@@ -147,7 +150,8 @@ func TestNotYet(t *testing.T) {
 
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, notYet(config, test.done, test.err), cmp.AllowUnexported(outcome{}, verdict{}, description{})); diff != "" {
+			r := &Reconciler{failing: reporting.NewFailing(clocktesting.NewFakePassiveClock(time.Now()))}
+			if diff := cmp.Diff(test.want, r.explain(observation{config: config}, render{}, test.done, test.err), cmp.AllowUnexported(outcome{}, verdict{}, description{})); diff != "" {
 				t.Error(diff)
 			}
 		})

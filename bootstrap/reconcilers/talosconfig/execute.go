@@ -130,8 +130,25 @@ func (r *Reconciler) notClaimed(ctx context.Context, seen observation, secret *c
 	}
 }
 
+// behindError says that a cache is behind what the config is rendered from. That ends in a moment.
+type behindError struct{ object string }
+
+func (e *behindError) Error() string {
+	return e.object + ": the manager's cache has not seen yet how it is: the config is rendered when it has"
+}
+
 // render makes the config and the Secret.
 func (r *Reconciler) render(ctx context.Context, seen observation, again bool) (outcome, error) {
+	// A machine boots once from what is rendered now. What was there before it is in its config, however fast one came after the other.
+	behind, err := r.Inputs.Behind(ctx, seen.config.Namespace)
+	if err != nil {
+		return outcome{}, err
+	}
+
+	if behind != "" {
+		return outcome{}, &behindError{behind}
+	}
+
 	observed, err := r.Inputs.Observe(ctx, seen.subject())
 	if err != nil {
 		return outcome{}, err

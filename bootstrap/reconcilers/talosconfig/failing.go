@@ -4,6 +4,7 @@ package talosconfig
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,25 +12,27 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
-	"github.com/maesh-dev/ichor/internal/secrets"
+	"github.com/maesh-dev/ichor/bootstrap/reporting"
 )
 
 // explain adds to an outcome why a machine waits when a step has failed for something that is no fault of an input, and nothing else says so.
 // What failed is in the log, but for a right that the manager lacks: it may be something else each time, and a status that followed would be one
 // more write each time. What another manager has changed is looked at again at once.
 func (r *Reconciler) explain(seen observation, next step, done outcome, fault error) outcome {
-	if _, rendering := next.(render); rendering {
-		done = notYet(seen.config, done, fault)
-	}
+	_, rendering := next.(render)
 
-	if fault == nil || done != (outcome{}) {
+	if untold := done == (outcome{}) || rendering && done.dataSecret == (verdict{}); fault == nil || !untold {
 		r.failing.Passed(seen.config.UID)
 
 		return done
 	}
 
 	said := r.failing.Say(seen.config.UID, fault)
-	if said == "" {
+
+	switch {
+	case rendering:
+		return notYet(seen.config, done, fault, said)
+	case said == "":
 		return done
 	}
 
@@ -46,15 +49,26 @@ func (r *Reconciler) explain(seen observation, next step, done outcome, fault er
 	return done
 }
 
+// isMomentary says whether a fault is that a cache is behind, and has not been so for long.
+func (r *Reconciler) isMomentary(config *bootstrapv1.TalosConfig, fault error) bool {
+	_, behind := errors.AsType[*behindError](fault)
+
+	return behind && r.failing.Say(config.UID, fault) == ""
+}
+
 // notYet reports, of a data Secret that was to be made, that it is not there, when nothing else says why: what the TalosConfig has waited for
-// has come, and must not be said to be missing for as long as something else fails.
-func notYet(config *bootstrapv1.TalosConfig, done outcome, fault error) outcome {
-	if fault == nil || apierrors.IsConflict(fault) || done.dataSecret != (verdict{}) {
+// has come, and must not be said to be missing for as long as something else fails. That is said from the first try on, so what lasts is said no other way.
+func notYet(config *bootstrapv1.TalosConfig, done outcome, fault error, said string) outcome {
+	if apierrors.IsConflict(fault) {
 		return done
 	}
 
+	if said == reporting.Unanswered {
+		said = ""
+	}
+
 	done.dataSecret = bad(bootstrapv1.TalosConfigDataSecretNotAvailableReason, fmt.Sprintf("Secret %s is not made yet: %s; it is tried again",
-		config.Name, cmp.Or(secrets.Denied(fault), "the last try failed, and the manager's log says of what")))
+		config.Name, cmp.Or(said, "the last try failed, and the manager's log says of what")))
 
 	return done
 }

@@ -22,6 +22,77 @@ import (
 	"github.com/maesh-dev/ichor/internal/secrets"
 )
 
+// A render that fails by turns for want of a right and of an answer is not written of with each try.
+func TestExplainedFaultStays(t *testing.T) {
+	down := apierrors.NewInternalError(errors.New("hunter2"))
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "registry", errors.New("hunter2"))
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	r := &Reconciler{failing: reporting.NewFailing(clock)}
+	seen := observation{config: &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "uid"}}}
+
+	for i, try := range []struct {
+		after time.Duration
+		fault error
+		want  string
+	}{
+		{0, down, "the last try failed"},
+		{time.Second, denied, "does not let the manager"},
+		{time.Second, down, "does not let the manager"},
+		{time.Second, denied, "does not let the manager"},
+		{reporting.Patience, down, "the last try failed"},
+		{time.Second, denied, "the last try failed"},
+		{reporting.Patience, denied, "does not let the manager"},
+	} {
+		clock.SetTime(clock.Now().Add(try.after))
+
+		// As when the Secret could not be created: of the rest is known that it is well.
+		done := outcome{bundle: good(bootstrapv1.SecretsBundleAvailableReason, "")}
+
+		got := r.explain(seen, render{}, done, try.fault)
+		if !strings.Contains(got.dataSecret.message, try.want) || got.bundle != done.bundle {
+			t.Errorf("try %d: got %+v, want %q", i, got, try.want)
+		}
+	}
+}
+
+// A cache that is behind is waited for, and said to be when that lasts.
+func TestMomentaryFault(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	r := &Reconciler{failing: reporting.NewFailing(clock)}
+	config := &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "uid"}}
+	behind := fmt.Errorf("render: %w", &behindError{"TalosConfigPatch gpu"})
+
+	for i, want := range []bool{true, true, false} {
+		if got := r.isMomentary(config, behind); got != want {
+			t.Errorf("try %d: got %t", i, got)
+		}
+
+		clock.SetTime(clock.Now().Add(reporting.Patience/2 + 1))
+	}
+
+	if r.isMomentary(&bootstrapv1.TalosConfig{}, errors.New("another")) || r.isMomentary(&bootstrapv1.TalosConfig{}, nil) {
+		t.Error("only a cache is waited for")
+	}
+
+	got := r.explain(observation{config: config}, render{}, outcome{}, behind).dataSecret
+	if got.status != metav1.ConditionFalse || !strings.Contains(got.message, "the last try failed") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// What is said of a bundle's time ends by no event.
+func TestNoticeIsLookedAtAgain(t *testing.T) {
+	for message, want := range map[string]time.Duration{"": 0, "not valid before then": noticePause} {
+		if got := noticed(outcome{bundle: good(bootstrapv1.SecretsBundleAvailableReason, message)}); got.RequeueAfter != want {
+			t.Errorf("%q: got %s", message, got.RequeueAfter)
+		}
+	}
+
+	if got := noticed(outcome{bundle: bad(bootstrapv1.SecretsBundleInvalidReason, "it is no bundle")}); !got.IsZero() {
+		t.Errorf("a fault is watched, got %s", got.RequeueAfter)
+	}
+}
+
 // Whatever step fails for nothing that a user has written, what waits for it says so, with what is to be done, and in words of its own; what
 // waits for nothing says nothing.
 func TestExplain(t *testing.T) {

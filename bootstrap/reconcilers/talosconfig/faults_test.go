@@ -139,7 +139,6 @@ var faults = map[string]fault{
 			w.bundle()
 			w.create(clusterConfigYAML)
 			w.create(badExpressionYAML)
-			w.seen("volumes")
 		},
 		conditionType: rendered, reason: "ValidationFailed",
 		message: contains("Role layer", "TalosConfigPatch volumes", "spec.documents[0]", "UserVolumeConfig"),
@@ -150,7 +149,6 @@ var faults = map[string]fault{
 			w.bundle()
 			w.create(clusterConfigYAML)
 			w.create(incompleteVolumeYAML)
-			w.seen("volumes")
 		},
 		conditionType: rendered, reason: "ValidationFailed",
 		message: contains("TalosConfigPatch volumes", "UserVolumeConfig"),

@@ -3,6 +3,7 @@
 package talosconfig_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -119,6 +120,35 @@ func TestMadeAnewDuringARender(t *testing.T) {
 	w.Expect(secret.OwnerReferences).To(ConsistOf(HaveField("UID", second)))
 }
 
+// What was there before a machine is in its config, though the manager's cache of patches has not seen it when the machine comes: it boots once.
+func TestPatchRightBeforeItsMachine(t *testing.T) {
+	w := newWorld(t)
+	w.bundle()
+	w.cluster()
+	w.create(clusterConfigYAML)
+
+	asked := "GET /apis/bootstrap.ichor.maesh.dev/v1alpha1/namespaces/" + w.namespace + "/talosconfigpatches"
+	traffic.before(asked, func() { w.create(patchYAML) })
+
+	w.machine("w-1", worker, "")
+	w.Expect(string(w.ready("w-1").Data["value"])).To(ContainSubstring("vm.max_map_count"))
+	w.Expect(w.config("w-1").Status.Inputs).To(ContainElement(HaveField("Name", "sysctls")))
+
+	// Many that come at once share the answer.
+	before := traffic.count(asked)
+
+	const many = 12
+	for i := range many {
+		w.machineOf(fmt.Sprintf("many-%d", i))
+	}
+
+	for i := range many {
+		w.Expect(string(w.ready(fmt.Sprintf("many-%d", i)).Data["value"])).To(ContainSubstring("vm.max_map_count"))
+	}
+
+	w.Expect(traffic.count(asked) - before).To(BeNumerically("<=", many))
+}
+
 // A pool that is deleted while its config is rendered gets none.
 func TestPoolDeletedDuringARender(t *testing.T) {
 	w := newWorld(t)
@@ -126,7 +156,8 @@ func TestPoolDeletedDuringARender(t *testing.T) {
 	w.cluster()
 	w.create(unreported(registryYAML))
 	w.secret("registry", map[string]string{"password": registryPassword})
-	w.create(poolYAML)
+	// Cluster API lets go of a pool when its infrastructure is gone, of a kind that it can ask for.
+	w.create(strings.Replace(poolYAML, "kind: GenericInfrastructureMachinePool", "kind: GenericInfrastructureMachine", 1))
 
 	traffic.before(w.sent("GET", "registry"), func() {
 		w.delete(&clusterv1.MachinePool{}, "pool")
@@ -142,6 +173,9 @@ func TestPoolDeletedDuringARender(t *testing.T) {
 	w.none("pool")
 	w.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "pool"}, &bootstrapv1.TalosConfig{})).
 		To(MatchError(ContainSubstring("not found")), "nothing holds it")
+	w.Eventually(func() error {
+		return admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "pool"}, &clusterv1.MachinePool{})
+	}).Should(MatchError(ContainSubstring("not found")), "its finalizers end")
 }
 
 // machineOf creates a Machine whose TalosConfig is its own from the start.

@@ -32,20 +32,6 @@ func (w *world) patchSays(name, conditionType, status, reason string, message ..
 	}).Should(Succeed())
 }
 
-// seen waits until the manager has seen TalosConfigPatches: a machine that is made before may be rendered without them.
-func (w *world) seen(names ...string) {
-	w.t.Helper()
-
-	for _, name := range names {
-		w.Eventually(func() int64 {
-			patch := &bootstrapv1.TalosConfigPatch{}
-			w.get(patch, name)
-
-			return patch.Status.ObservedGeneration
-		}).Should(BeNumerically("==", 1), name)
-	}
-}
-
 // counts waits for the numbers of machines.
 func (w *world) counts(name string, selected, applied int32) {
 	w.t.Helper()

@@ -213,7 +213,6 @@ func TestPoolOfAnOlderIchor(t *testing.T) {
 	w.cluster()
 	w.create(registryYAML)
 	w.create(patchYAML)
-	w.seen("sysctls")
 
 	fingerprint := w.pool().Annotations[bootstrapv1.InputsFingerprintAnnotation]
 	w.Expect(fingerprint).To(MatchRegexp("^[0-9a-f]{64}$"))

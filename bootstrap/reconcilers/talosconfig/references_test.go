@@ -34,7 +34,6 @@ func TestReferencesOfPatches(t *testing.T) {
 	w.cluster()
 	w.create(clusterConfigYAML)
 	w.create(tunnelYAML)
-	w.seen("tunnel")
 	w.machine("w-1", worker, "")
 
 	const at = "Cluster layer: TalosConfigPatch tunnel spec.documents[0]: WireguardConfig: /privateKeySecretRef: "
@@ -71,7 +70,6 @@ func TestConfigMapsOfPatches(t *testing.T) {
 		"wireguardConfig: {name: wg0, privateKeySecretRef: {name: wireguard, key: private}, listenPort: 51820}",
 		"etcFileConfig: {name: nfsmount.conf, mode: 420, contentsFrom: {configMapKeyRef: {name: nfs, key: nfsmount.conf}}}",
 	).Replace(tunnelYAML))
-	w.seen("tunnel")
 	w.machine("w-1", worker, "")
 
 	w.condition("w-1", rendered, "InvalidReference", ContainSubstring(`/contentsFrom: ConfigMap "nfs" does not exist in the namespace: create it`))

@@ -50,7 +50,6 @@ func TestConfigTooLarge(t *testing.T) {
 		w.create(fmt.Sprintf(largePatchYAML, i, strings.Repeat("x", corev1.MaxSecretSize/4)))
 	}
 
-	w.seen("large-0", "large-1", "large-2", "large-3")
 	w.machine("w-1", worker, "")
 	w.condition("w-1", rendered, "ValidationFailed", contains("a Secret holds 1048576 at most", "make its largest inputs smaller: TalosConfigPatch large-0 (262")...)
 	w.condition("w-1", dataSecret, "NotAvailable")

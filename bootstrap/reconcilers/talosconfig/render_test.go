@@ -55,7 +55,6 @@ func TestMachinesGetTheirConfigs(t *testing.T) {
 	w.cluster()
 	w.create(registryYAML)
 	w.create(patchYAML)
-	w.seen("sysctls")
 	w.machine("cp-1", controlPlane, "")
 	w.machine("w-1", worker, "")
 
@@ -160,6 +159,10 @@ spec:
 
 	w.Expect(traffic.in(w.namespace)[before:]).To(Equal([]string{
 		"PATCH talosconfigs/second/status",
+		// What is there live: the caches may not have seen it yet.
+		"GET talosclusterconfigs",
+		"GET talosstorages",
+		"GET talosconfigpatches",
 		"POST secrets",
 		"PATCH talosconfigs/second/status",
 	}))

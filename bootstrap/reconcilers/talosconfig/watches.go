@@ -262,7 +262,7 @@ func (r *Reconciler) forSecretMetadata(ctx context.Context, object client.Object
 	}
 
 	list := &bootstrapv1.TalosClusterConfigList{}
-	faults = append(faults, r.Client.List(ctx, list, client.InNamespace(namespace)))
+	faults = append(faults, r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy))
 
 	for i := range list.Items {
 		if !refersTo(&list.Items[i], name) {
