@@ -161,7 +161,10 @@ func TestPoolDeletedDuringARender(t *testing.T) {
 
 	traffic.before(w.sent("GET", "registry"), func() {
 		w.delete(&clusterv1.MachinePool{}, "pool")
-		w.delete(&bootstrapv1.TalosConfig{}, "pool")
+
+		// Cluster API deletes it, too.
+		config := &bootstrapv1.TalosConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "pool"}}
+		w.Expect(client.IgnoreNotFound(admin.Delete(t.Context(), config))).To(Succeed())
 		w.machineOf("other")
 		w.ready("other")
 	})
