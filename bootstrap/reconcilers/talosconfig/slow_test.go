@@ -23,15 +23,23 @@ var patchLag atomic.Int64
 // lagging slows what a watch of TalosConfigPatches says.
 func lagging(request *http.Request, response *http.Response) {
 	if request.URL.Query().Get("watch") == "true" && strings.HasSuffix(request.URL.Path, "/talosconfigpatches") {
-		response.Body = lagged{response.Body}
+		response.Body = lagged{response.Body, request.Context().Done()}
 	}
 }
 
-type lagged struct{ io.ReadCloser }
+type lagged struct {
+	io.ReadCloser
+
+	ended <-chan struct{}
+}
 
 func (l lagged) Read(p []byte) (int, error) {
 	n, err := l.ReadCloser.Read(p)
-	time.Sleep(time.Duration(patchLag.Load()))
+
+	select {
+	case <-time.After(time.Duration(patchLag.Load())):
+	case <-l.ended:
+	}
 
 	return n, err
 }

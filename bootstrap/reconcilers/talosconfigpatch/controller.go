@@ -103,13 +103,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	found, unread := surveyed.patches[patch.Name], ""
 
 	// Of machines that could be judged is said what was found, once it is time to say why others could not.
-	switch {
-	case found.unread == nil:
+	if found.unread == nil {
 		r.failing.Passed(patch.UID)
-	default:
-		if unread = r.failing.Say(patch.UID, found.unread); unread == "" {
-			return ctrl.Result{}, found.unread
-		}
+	} else if unread = r.failing.Say(patch.UID, found.unread); unread == "" {
+		return ctrl.Result{}, found.unread
 	}
 
 	clusters := &clusterv1.ClusterList{}
