@@ -58,7 +58,7 @@ func TestServes(t *testing.T) {
 	}, well)
 
 	// Those of a control plane that nobody has looked after for a year.
-	expired, root := expiredOf(t)
+	expired, root, renewed := expiredOf(t)
 	old := server(func(s *httptest.Server) {
 		s.TLS = &tls.Config{Certificates: []tls.Certificate{expired}, MinVersion: tls.VersionTLS12}
 		s.StartTLS()
@@ -106,9 +106,13 @@ func TestServes(t *testing.T) {
 		})
 	}
 
-	_, alien := expiredOf(t)
+	_, alien, _ := expiredOf(t)
 	if err := workload.Serves(t.Context(), old.URL, alien); err == nil || !strings.Contains(err.Error(), "unknown authority") {
 		t.Errorf("an expired certificate of another authority is a proof: %v", err)
+	}
+
+	if err := workload.Serves(t.Context(), old.URL, renewed); err != nil {
+		t.Errorf("an expired certificate is no proof when its authority was renewed after it: %v", err)
 	}
 
 	if err := workload.Serves(t.Context(), secure.URL, []byte("none")); err == nil {
@@ -116,8 +120,8 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// expiredOf is a server's certificate that was valid until a month ago, and the authority that it is of.
-func expiredOf(t *testing.T) (serving tls.Certificate, authority []byte) {
+// expiredOf is a server's certificate that was valid until a month ago, and the authority that it is of; and the same authority, renewed today.
+func expiredOf(t *testing.T) (serving tls.Certificate, authority, renewed []byte) {
 	t.Helper()
 
 	begin := time.Now().AddDate(-1, -1, 0)
@@ -133,7 +137,16 @@ func expiredOf(t *testing.T) (serving tls.Certificate, authority []byte) {
 	signer, signed := signedBy(t, root, root, nil)
 	key, shown := signedBy(t, leaf, root, signer)
 
-	return tls.Certificate{Certificate: [][]byte{shown}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
+	root.NotBefore = time.Now().Add(-time.Hour)
+
+	again, err := x509.CreateCertificate(rand.Reader, root, root, &signer.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	encode := func(content []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: content}) }
+
+	return tls.Certificate{Certificate: [][]byte{shown}, PrivateKey: key}, encode(signed), encode(again)
 }
 
 // signedBy makes a certificate with a key of its own. Without a signer it signs itself.

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -127,9 +128,9 @@ func Serves(ctx context.Context, server string, authorityPEM []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(authorityPEM) {
-		return errors.New("the cluster's authority has no certificate")
+	authorities, err := cert.ParseCertsPEM(authorityPEM)
+	if err != nil {
+		return fmt.Errorf("the cluster's authority: %w", err)
 	}
 
 	var proved atomic.Bool
@@ -176,17 +177,26 @@ func Serves(ctx context.Context, server string, authorityPEM []byte) error {
 
 // vouchedFor says whether a server's certificate is of one of the authorities. Whether it is still valid, or by a clock that is behind not yet,
 // makes no difference: a control plane whose certificates nobody has renewed has an etcd all the same.
-func vouchedFor(chain []*x509.Certificate, authorities *x509.CertPool) error {
+func vouchedFor(chain []*x509.Certificate, authorities []*x509.Certificate) error {
 	if len(chain) == 0 {
 		return errors.New("no certificate was shown")
 	}
 
-	between := x509.NewCertPool()
+	// An authority that was renewed with its key may have begun after the certificate has ended.
+	if slices.ContainsFunc(authorities, func(authority *x509.Certificate) bool { return chain[0].CheckSignatureFrom(authority) == nil }) {
+		return nil
+	}
+
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	for _, authority := range authorities {
+		roots.AddCert(authority)
+	}
+
 	for _, certificate := range chain[1:] {
 		between.AddCert(certificate)
 	}
 
-	options := x509.VerifyOptions{Roots: authorities, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	options := x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 
 	_, err := chain[0].Verify(options)
 	if err != nil {
