@@ -127,6 +127,11 @@ func (k *Keeper) refuseLeftovers(ctx context.Context, cluster *clusterv1.Cluster
 	return leftover(all[at], cluster)
 }
 
+// RefuseLeftover is refuseLeftovers for a Secret that Find returned: it may be one that no cache has.
+func (k *Keeper) RefuseLeftover(ctx context.Context, cluster *clusterv1.Cluster, secret *corev1.Secret) error {
+	return k.refuseLeftovers(ctx, cluster, []*corev1.Secret{secret})
+}
+
 // refuseMachines tells a Secret of the cluster from a machine's bootstrap data that stands in its place: a machine whose config has the name
 // of the Secret was there before the cluster.
 func refuseMachines(secret *corev1.Secret) error {

@@ -41,7 +41,7 @@ func (r *Reconciler) observeSecrets(ctx context.Context, seen *observation) erro
 	if seen.bundle == nil {
 		// It is made with the first machine config, unless it has been there.
 		err = r.Secrets.RefuseLost(ctx, seen.cluster)
-	} else {
+	} else if err = r.Secrets.RefuseLeftover(ctx, seen.cluster, seen.bundle); err == nil {
 		_, err = r.Secrets.Look(ctx, seen.cluster, "")
 	}
 

@@ -24,6 +24,14 @@ import (
 func TestLeftoverOfAnEarlierCluster(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 
+	t.Run("in the cache", func(t *testing.T) { leftover(t, true) })
+	t.Run("in no cache", func(t *testing.T) { leftover(t, false) })
+}
+
+// leftover plays it. Without its label no cache has the earlier bundle.
+func leftover(t *testing.T, labelled bool) {
+	t.Helper()
+
 	l := newLife(t, 1, newLifeSecrets(t), 1)
 	defer l.end()
 
@@ -41,6 +49,10 @@ func TestLeftoverOfAnEarlierCluster(t *testing.T) {
 
 		if object.Name == secrets.BundleName(lifeCluster) {
 			metav1.SetMetaDataAnnotation(&object.ObjectMeta, controlplanev1.BootstrapAnnotation, rollout.BootstrapRecord{Machine: "cp-old", Done: true}.Marshal())
+
+			if !labelled {
+				delete(object.Labels, clusterv1.ClusterNameLabel)
+			}
 		}
 
 		l.create(object)

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/lru"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	capicontroller "sigs.k8s.io/cluster-api/util/controller"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -96,7 +98,16 @@ func (p *process) client() client.Client {
 				return errKilled
 			}
 
-			return p.cache.Get(ctx, key, object, options...)
+			if err := p.cache.Get(ctx, key, object, options...); err != nil {
+				return err
+			}
+
+			// Of Secrets the cache has those with the label of a cluster.
+			if secret, ok := object.(*corev1.Secret); ok && secret.Labels[clusterv1.ClusterNameLabel] == "" {
+				return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+			}
+
+			return nil
 		},
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if p.dead {
