@@ -63,7 +63,7 @@ func NewManager(ctx context.Context, restConfig *rest.Config, options *Options, 
 }
 
 func addReconcilers(ctx context.Context, mgr ctrl.Manager, options *Options) error {
-	metadata, err := launch.NewMetadata(mgr, options.Namespace)
+	metadata, err := launch.NewMetadata(mgr, options.Namespace, taloscontrolplane.MetadataAnnotations()...)
 	if err != nil {
 		return err
 	}

@@ -24,15 +24,15 @@ func Secrets(keep func(name string) bool, common ...string) cache.ByObject {
 	return cache.ByObject{Label: labels.NewSelector().Add(*labelled), Transform: NewSlimmer().secret(keep, common)}
 }
 
-// NewMetadata returns a cache of the names and resource versions of all Secrets and ConfigMaps, without any value. It is apart from
+// NewMetadata returns a cache of the names and resource versions of all Secrets and ConfigMaps, with the annotations that are named and without any value. It is apart from
 // the manager's cache, because that one selects Secrets by label, and what users write has no label to select by.
-func NewMetadata(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+func NewMetadata(mgr ctrl.Manager, namespace string, annotations ...string) (cache.Cache, error) {
 	metadata, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:        mgr.GetHTTPClient(),
 		Scheme:            mgr.GetScheme(),
 		Mapper:            mgr.GetRESTMapper(),
 		DefaultNamespaces: namespaces(namespace),
-		DefaultTransform:  NewSlimmer().metadata,
+		DefaultTransform:  NewSlimmer().Metadata(annotations...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cache of the metadata of Secrets and ConfigMaps: %w", err)

@@ -65,21 +65,24 @@ func strip(data map[string][]byte) map[string][]byte {
 	return data
 }
 
-// metadata leaves what a watch needs to tell which object changed, whether the manager's cache has it too, and whether a move
-// takes it along.
-func (s Slimmer) metadata(in any) (any, error) {
-	object, ok := in.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return in, nil
-	}
+// Metadata leaves what a watch needs to tell which object changed, whether the manager's cache has it too, and whether a move
+// takes it along, and the annotations that are named.
+func (s Slimmer) Metadata(annotations ...string) toolscache.TransformFunc {
+	return func(in any) (any, error) {
+		object, ok := in.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return in, nil
+		}
 
-	object.ObjectMeta = metav1.ObjectMeta{
-		Name: object.Name, Namespace: s.Text(object.Namespace), UID: object.UID, ResourceVersion: object.ResourceVersion,
-		Labels: s.Only(object.Labels, clusterv1.ClusterNameLabel, clusterctlv1.ClusterctlMoveLabel),
-	}
-	object.TypeMeta = metav1.TypeMeta{Kind: s.Text(object.Kind), APIVersion: s.Text(object.APIVersion)}
+		object.ObjectMeta = metav1.ObjectMeta{
+			Name: object.Name, Namespace: s.Text(object.Namespace), UID: object.UID, ResourceVersion: object.ResourceVersion,
+			Labels:      s.Only(object.Labels, clusterv1.ClusterNameLabel, clusterctlv1.ClusterctlMoveLabel),
+			Annotations: s.Only(object.Annotations, annotations...),
+		}
+		object.TypeMeta = metav1.TypeMeta{Kind: s.Text(object.Kind), APIVersion: s.Text(object.APIVersion)}
 
-	return object, nil
+		return object, nil
+	}
 }
 
 // Meta leaves out the bookkeeping of who has written what, and the copy of the whole object, values included, that kubectl apply leaves.

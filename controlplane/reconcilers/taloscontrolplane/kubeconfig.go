@@ -34,6 +34,9 @@ var secretGVK = capicontroller.StructuredObject(corev1.SchemeGroupVersion, "Secr
 // rotation is how a user asks for a new kubeconfig.
 var rotation = secrets.Rotation{Ask: controlplanev1.RotateAnnotation, Answered: controlplanev1.RotatedAnnotation}
 
+// MetadataAnnotations are what Metadata must keep of annotations.
+func MetadataAnnotations() []string { return []string{rotation.Ask, rotation.Answered} }
+
 // ensureKubeconfig sees to the Secret with the administrator's kubeconfig. A user's own is left alone. It is made anew at half of its
 // certificate's life, when the authority changes, when the endpoint does, and when a user asks for it.
 func (r *Reconciler) ensureKubeconfig(ctx context.Context, seen *observation) error {

@@ -4,6 +4,7 @@ package taloscontrolplane
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/maesh-dev/ichor/api/controlplane/v1alpha1"
+	"github.com/maesh-dev/ichor/internal/launch"
 	"github.com/maesh-dev/ichor/internal/secrets"
 	"github.com/maesh-dev/ichor/internal/version"
 )
@@ -173,9 +175,17 @@ func (e everySecret) Get(ctx context.Context, key client.ObjectKey, object clien
 		return err
 	}
 
-	object.SetUID(found.UID)
-	object.SetName(found.Name)
-	object.SetAnnotations(found.Annotations)
+	kept, err := launch.NewSlimmer().Metadata(MetadataAnnotations()...)(&metav1.PartialObjectMetadata{ObjectMeta: found.ObjectMeta})
+	if err != nil {
+		return err
+	}
+
+	metadata, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return fmt.Errorf("%T is asked for", object)
+	}
+
+	*metadata = *kept.(*metav1.PartialObjectMetadata)
 
 	return nil
 }
