@@ -80,7 +80,8 @@ const noticePause = time.Minute
 // maxTold bounds the faults that are remembered as told.
 const maxTold = 4096
 
-// Reconcile brings one TalosConfig to its next state. Nothing polls: whatever it waits for is watched, see watches.go.
+// Reconcile brings one TalosConfig to its next state. Whatever it waits for is watched, see watches.go: nothing
+// polls, but for a cache that is behind and for the time of a bundle, of which no event tells.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Result, reterr error) {
 	config := &bootstrapv1.TalosConfig{}
 	if err := r.Client.Get(ctx, req.NamespacedName, config); err != nil {
