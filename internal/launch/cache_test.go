@@ -14,7 +14,7 @@ func TestStripMetadata(t *testing.T) {
 
 	stripped, err := NewSlimmer().Metadata("example.com/kept", "example.com/none")(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "registry", Namespace: "ns", UID: "u", ResourceVersion: "7",
-		Labels:      map[string]string{"cluster.x-k8s.io/cluster-name": "c", "clusterctl.cluster.x-k8s.io/move": "", "other": "x"},
+		Labels: map[string]string{"cluster.x-k8s.io/cluster-name": "c", "clusterctl.cluster.x-k8s.io/move": "", "other": "x"},
 		Annotations: map[string]string{
 			"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"c2VjcmV0"}}`, "example.com/kept": "1",
 		},

@@ -144,7 +144,9 @@ func expiredOf(t *testing.T) (serving tls.Certificate, authority, renewed []byte
 		t.Fatal(err)
 	}
 
-	encode := func(content []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: content}) }
+	encode := func(content []byte) []byte {
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: content})
+	}
 
 	return tls.Certificate{Certificate: [][]byte{shown}, PrivateKey: key}, encode(signed), encode(again)
 }
