@@ -156,6 +156,7 @@ func TestSubjectsMissing(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"the Cluster":             {config + machine("m", machineSpec("TalosConfig", "c")), "Cluster default/edge is not among the files"},
 		"the TalosConfig":         {cluster + machine("m", machineSpec("TalosConfig", "d")), "TalosConfig default/d is not among the files"},
+		"another kind":            {cluster + config + machine("m", machineSpec("KubeadmConfig", "c")), "KubeadmConfig default/c is not among the files"},
 		"the TalosConfigTemplate": {cluster + owned("MachineSet", "ms"), "TalosConfigTemplate default/t is not among the files"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -241,8 +241,14 @@ func (o origin) subject(set *manifest.Set) (*Subject, *MissingError) {
 		return subject, nil
 	}
 
-	if subject.TalosConfig = find(set.TalosConfigs, o.ref.Namespace, ref.Name); subject.TalosConfig == nil {
-		return nil, missing(o.field, machineconfig.KindTalosConfig, ref.Name)
+	// A reference of Ichor's group to another kind leads nowhere, whatever is called so.
+	kind := cmp.Or(ref.Kind, machineconfig.KindTalosConfig)
+	if kind == machineconfig.KindTalosConfig {
+		subject.TalosConfig = find(set.TalosConfigs, o.ref.Namespace, ref.Name)
+	}
+
+	if subject.TalosConfig == nil {
+		return nil, missing(o.field, kind, ref.Name)
 	}
 
 	return subject, nil
