@@ -42,6 +42,17 @@ func (w *world) counts(name string, selected, applied int32) {
 	}).Should(Succeed())
 }
 
+// runs notes down which generation of the patch sysctls a machine's node runs.
+func (w *world) runs(name string, generation int) {
+	w.t.Helper()
+
+	machine := &clusterv1.Machine{}
+	w.change(machine, name, func() {
+		metav1.SetMetaDataAnnotation(&machine.ObjectMeta, bootstrapv1.RunningInputsAnnotation,
+			fmt.Sprintf(`[{"kind":"TalosConfigPatch","name":"sysctls","generation":%d,"layer":"Cluster"}]`, generation))
+	})
+}
+
 // A patch says on how many machines it is, what it does there, and what keeps it from it.
 func TestPatchReport(t *testing.T) {
 	w := newWorld(t)
@@ -87,11 +98,7 @@ spec:
 
 	// What is noted down of its node goes before. One that runs the patch as it is now counts; one that runs another generation does not.
 	for i, name := range []string{"w-1", "w-2"} {
-		machine := &clusterv1.Machine{}
-		w.change(machine, name, func() {
-			metav1.SetMetaDataAnnotation(&machine.ObjectMeta, bootstrapv1.RunningInputsAnnotation,
-				fmt.Sprintf(`[{"kind":"TalosConfigPatch","name":"sysctls","generation":%d,"layer":"Cluster"}]`, 2-i))
-		})
+		w.runs(name, 2-i)
 		w.counts("sysctls", 3, int32(i))
 	}
 

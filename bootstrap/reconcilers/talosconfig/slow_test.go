@@ -3,7 +3,6 @@
 package talosconfig_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -11,10 +10,7 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	bootstrapv1 "github.com/maesh-dev/ichor/api/bootstrap/v1alpha1"
 )
 
 // patchLag is by how much the manager hears later of changes of TalosConfigPatches, in nanoseconds.
@@ -64,11 +60,7 @@ func TestPatchReportOfASlowCache(t *testing.T) {
 	w.counts("sysctls", 1, 1)
 
 	for i := range 2 {
-		machine := &clusterv1.Machine{}
-		w.change(machine, "w-1", func() {
-			metav1.SetMetaDataAnnotation(&machine.ObjectMeta, bootstrapv1.RunningInputsAnnotation,
-				fmt.Sprintf(`[{"kind":"TalosConfigPatch","name":"sysctls","generation":%d,"layer":"Cluster"}]`, 2-i))
-		})
+		w.runs("w-1", 2-i)
 		w.counts("sysctls", 1, int32(i))
 	}
 }
